@@ -6,24 +6,29 @@ import { listPulls, type SampleRepository } from '../test/support/repositories/r
 import { drafts } from '../test/support/repositories/scripts.ts'
 
 /** Returns the good tasks of the known repositories as models see them. Other tests run them. */
-export async function canaryTasks(): Promise<KnownTask[]> {
+export async function loadCanaryTasks(): Promise<KnownTask[]> {
   const found: KnownTask[] = []
-  for (const repository of repositories) found.push(...(await goodTasks(repository)))
+  for (const repository of repositories) found.push(...(await loadGoodTasks(repository)))
   return found
 }
 
-async function goodTasks(repository: SampleRepository): Promise<KnownTask[]> {
+async function loadGoodTasks(repository: SampleRepository): Promise<KnownTask[]> {
   await using known = await openKnown(repository)
   const tasks: KnownTask[] = []
   for (const { number, expected, truth, isHostile } of listPulls(repository)) {
     const draft = drafts[repository.name]?.[number]
     if ((truth ?? expected) !== 'ready' || isHostile || !draft) continue
-    tasks.push({ name: `${repository.name}-${number}`, draft, ...shownOf(await known.pull(number)) })
+    tasks.push({ name: `${repository.name}-${number}`, draft, ...toKnownTask(await known.pull(number)) })
   }
   return tasks
 }
 
-function shownOf({ pullRequest: { title, body }, split, before, facts }: KnownPull): Omit<KnownTask, 'name' | 'draft'> {
+function toKnownTask({
+  pullRequest: { title, body },
+  split,
+  before,
+  facts,
+}: KnownPull): Omit<KnownTask, 'name' | 'draft'> {
   const { source, hidden } = split
   const touched = parsePatch(source).map(({ path }) => path)
   return {
@@ -42,7 +47,7 @@ function shownOf({ pullRequest: { title, body }, split, before, facts }: KnownPu
 /** Matches the start of a test, in any of their languages. */
 const NEXT = /\n\n(?=def |@|func |#\[test\]|test\()/
 
-/** A test that existed unchanged before is not fail-to-pass. */
+/** Returns true if a test is new or changed. One that existed unchanged before cannot be fail-to-pass. */
 function isChanged(id: string, files: KnownPull['split']['hidden']['files'], before: KnownPull['before']): boolean {
   const [path = '', name = ''] = id.split('::')
   const blocks = files.find((file) => file.path === path)?.content.split(NEXT) ?? []

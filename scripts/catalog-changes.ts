@@ -4,7 +4,8 @@ import type { SnapshotModel } from '../src/catalog/models.ts'
 /** Changes as lines of text, and those that look like mistakes. */
 export type CatalogChanges = { lines: string[]; surprises: string[] }
 
-export function changesOf(
+/** Compares the models of two snapshots. */
+export function compareSnapshots(
   before: readonly SnapshotModel[],
   after: readonly SnapshotModel[],
   today: Date,
@@ -15,8 +16,8 @@ export function changesOf(
     const now = after.find(({ catalogId }) => catalogId === old.catalogId)
     if (!now) surprises.push(`${old.catalogId} is gone.`)
     else {
-      lines.push(...differences(old, now))
-      surprises.push(...priceJumps(old, now, today))
+      lines.push(...listDifferences(old, now))
+      surprises.push(...listPriceJumps(old, now, today))
     }
   }
   const fresh = after.filter(({ catalogId }) => !before.some((old) => old.catalogId === catalogId))
@@ -24,7 +25,7 @@ export function changesOf(
   return { lines, surprises }
 }
 
-function differences(old: SnapshotModel, now: SnapshotModel): string[] {
+function listDifferences(old: SnapshotModel, now: SnapshotModel): string[] {
   const before = new Map<string, unknown>(Object.entries(old))
   return Object.entries(now).flatMap(([field, value]) => {
     const [was, is] = [JSON.stringify(before.get(field)), JSON.stringify(value)]
@@ -35,7 +36,7 @@ function differences(old: SnapshotModel, now: SnapshotModel): string[] {
 /** A price change by this factor is more likely a misplaced decimal point. */
 const JUMP = 10
 
-function priceJumps(old: SnapshotModel, now: SnapshotModel, today: Date): string[] {
+function listPriceJumps(old: SnapshotModel, now: SnapshotModel, today: Date): string[] {
   const [was, is] = [findPricesAt(old.prices, today), findPricesAt(now.prices, today)]
   if (!was || !is) return []
   const rates: (keyof Prices)[] = ['input', 'output', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h']

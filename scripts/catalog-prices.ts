@@ -23,28 +23,28 @@ const Constraint = z.discriminatedUnion('type', [
 export const ModelPrice = z.union([z.array(z.object({ constraint: Constraint.optional(), prices: Rates })), Rates])
 
 /** Returns current and future prices of a dated list. Undefined if prices depend on the hour, which we cannot express. */
-export function currentPrices(said: z.infer<typeof ModelPrice>, today: Date): DatedPrices[] | undefined {
-  const list = Array.isArray(said) ? said : [{ prices: said, constraint: undefined }]
+export function listCurrentPrices(source: z.infer<typeof ModelPrice>, today: Date): DatedPrices[] | undefined {
+  const list = Array.isArray(source) ? source : [{ prices: source, constraint: undefined }]
   if (list.some(({ constraint }) => constraint?.type === 'time_of_date')) return undefined
   const dated = list.map(({ constraint, prices }) => ({
     validFrom: constraint?.type === 'start_date' ? constraint.start_date : null,
-    prices: tiered(prices),
+    prices: toPrices(prices),
   }))
   const now = dated.findLastIndex(({ validFrom }) => validFrom === null || new Date(validFrom) <= today)
   return dated.slice(now).map((each, n) => (n === 0 ? { ...each, validFrom: null } : each))
 }
 
-function tiered(rates: z.infer<typeof Rates>): Prices {
+function toPrices(rates: z.infer<typeof Rates>): Prices {
   const starts = new Set(
     Object.values(rates).flatMap((rate) => (typeof rate === 'object' ? rate.tiers.map(({ start }) => start) : [])),
   )
   const tiers = [...starts]
     .sort((a, b) => a - b)
-    .map((start) => ({ aboveInputTokens: start, ...ratesAt(rates, start) }))
-  return { ...ratesAt(rates, 0), tiers: tiers.length > 0 ? tiers : undefined }
+    .map((start) => ({ aboveInputTokens: start, ...toRatesAt(rates, start) }))
+  return { ...toRatesAt(rates, 0), tiers: tiers.length > 0 ? tiers : undefined }
 }
 
-function ratesAt(rates: z.infer<typeof Rates>, start: number) {
+function toRatesAt(rates: z.infer<typeof Rates>, start: number) {
   const at = (rate: DatedRate): number =>
     typeof rate === 'number' ? rate : (rate.tiers.findLast((tier) => tier.start <= start)?.price ?? rate.base)
   const { cache_read_mtok: read, cache_write_mtok: write, cache_write_1h_mtok: hour } = rates
@@ -59,15 +59,15 @@ function ratesAt(rates: z.infer<typeof Rates>, start: number) {
 
 type PlainPrices = { input: number; output: number; cacheRead: number; cacheWrite: number }
 
-/** These catalogs write 0 for a price that does not exist. */
-export function plainPrices(
+/** Converts the prices of catalogs that write 0 for a price that does not exist. */
+export function convertPlainPrices(
   cost: PlainPrices & { tiers?: (PlainPrices & { inputTokensAbove: number })[] | undefined },
 ): Prices {
-  const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...ratesOf(tier) }))
-  return { ...ratesOf(cost), tiers }
+  const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...toRates(tier) }))
+  return { ...toRates(cost), tiers }
 }
 
-const ratesOf = ({ input, output, cacheRead, cacheWrite }: PlainPrices) => ({
+const toRates = ({ input, output, cacheRead, cacheWrite }: PlainPrices) => ({
   input,
   output,
   cacheRead: cacheRead > 0 ? cacheRead : undefined,

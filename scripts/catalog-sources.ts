@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { extract } from 'tar'
 import { z } from 'zod'
 import type { SourceModel } from './catalog-build.ts'
-import { currentPrices, ModelPrice, plainPrices } from './catalog-prices.ts'
+import { convertPlainPrices, listCurrentPrices, ModelPrice } from './catalog-prices.ts'
 
 const run = promisify(execFile)
 
@@ -34,7 +34,7 @@ export type CatalogSource = {
   find(provider: string, model: string): Promise<SourceModel | undefined>
 }
 
-export const sourceNames = (): string[] => Object.values(PACKAGES).map(({ spec }) => spec)
+export const listSourceNames = (): string[] => Object.values(PACKAGES).map(({ spec }) => spec)
 
 /** Unpacks all catalogs for the duration of the work. The one with the best prices comes first. */
 export async function withSources<T>(today: Date, work: (sources: CatalogSource[]) => Promise<T>): Promise<T> {
@@ -86,7 +86,7 @@ const piSource = (folder: string): CatalogSource => ({
       contextTokens: contextWindow,
       outputTokens: maxTokens,
       thinking,
-      prices: [{ validFrom: null, prices: plainPrices(cost) }],
+      prices: [{ validFrom: null, prices: convertPlainPrices(cost) }],
     }
   },
 })
@@ -103,7 +103,7 @@ async function genaiSource(folder: string, today: Date): Promise<CatalogSource> 
       const answer = calcPrice({ input_tokens: 1, output_tokens: 1 }, model, { providerId: provider })
       if (!answer) return undefined
       const { context_window, prices } = Calculated.parse(answer).model
-      return { contextTokens: context_window, prices: currentPrices(prices, today) }
+      return { contextTokens: context_window, prices: listCurrentPrices(prices, today) }
     },
   }
 }
@@ -129,7 +129,7 @@ async function devSource(folder: string): Promise<CatalogSource> {
       if (!found) return undefined
       const { limit, cost } = DevModel.parse(found)
       const prices = { ...cost, cacheRead: cost.cache_read ?? 0, cacheWrite: cost.cache_write ?? 0 }
-      return { contextTokens: limit.context, prices: [{ validFrom: null, prices: plainPrices(prices) }] }
+      return { contextTokens: limit.context, prices: [{ validFrom: null, prices: convertPlainPrices(prices) }] }
     },
   }
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { SnapshotModel } from '../src/catalog/models.ts'
 import { buildModel, type SourceModel } from './catalog-build.ts'
-import { changesOf } from './catalog-changes.ts'
-import { currentPrices, plainPrices } from './catalog-prices.ts'
+import { compareSnapshots } from './catalog-changes.ts'
+import { convertPlainPrices, listCurrentPrices } from './catalog-prices.ts'
 
 const today = new Date('2026-11-15T00:00:00Z')
 const chat = { provider: 'house', protocols: ['openai-chat' as const] }
@@ -78,18 +78,20 @@ test('keeps dated prices from today on and ignores prices by the hour', () => {
     { constraint: start('2026-03-13'), prices: rates(5) },
     { constraint: start('2027-01-01'), prices: rates(7) },
   ]
-  expect(currentPrices(list, today)).toEqual([
+  expect(listCurrentPrices(list, today)).toEqual([
     { validFrom: null, prices: { input: 5, output: 2, tiers: [{ aboveInputTokens: 199, input: 5, output: 3 }] } },
     {
       validFrom: '2027-01-01',
       prices: { input: 7, output: 2, tiers: [{ aboveInputTokens: 199, input: 7, output: 3 }] },
     },
   ])
-  expect(currentPrices([...list, { constraint: { type: 'time_of_date' }, prices: rates(9) }], today)).toBeUndefined()
+  expect(
+    listCurrentPrices([...list, { constraint: { type: 'time_of_date' }, prices: rates(9) }], today),
+  ).toBeUndefined()
 })
 
 test('treats zero in a plain price list as a missing price', () => {
-  expect(plainPrices({ input: 1, output: 2, cacheRead: 0, cacheWrite: 0 })).toEqual({ input: 1, output: 2 })
+  expect(convertPlainPrices({ input: 1, output: 2, cacheRead: 0, cacheWrite: 0 })).toEqual({ input: 1, output: 2 })
 })
 
 const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel => ({
@@ -99,13 +101,13 @@ const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel =>
 })
 
 test('flags a removed model and a tenfold price, and lists other changes', () => {
-  expect(changesOf([row(1)], [], today).surprises).toEqual(['house/m-1 is gone.'])
-  expect(changesOf([row(1)], [row(10)], today).surprises).toEqual(['house/m-1: input goes from 1 to 10.'])
-  expect(changesOf([row(10)], [row(0)], today).surprises).toHaveLength(1)
-  expect(changesOf([row(1)], [row(1.5, { label: 'M one' })], today)).toMatchObject({
+  expect(compareSnapshots([row(1)], [], today).surprises).toEqual(['house/m-1 is gone.'])
+  expect(compareSnapshots([row(1)], [row(10)], today).surprises).toEqual(['house/m-1: input goes from 1 to 10.'])
+  expect(compareSnapshots([row(10)], [row(0)], today).surprises).toHaveLength(1)
+  expect(compareSnapshots([row(1)], [row(1.5, { label: 'M one' })], today)).toMatchObject({
     surprises: [],
     lines: { length: 2 },
   })
-  expect(changesOf([], [row(1)], today)).toEqual({ surprises: [], lines: ['+ house/m-1'] })
-  expect(changesOf([row(1)], [row(1)], today)).toEqual({ surprises: [], lines: [] })
+  expect(compareSnapshots([], [row(1)], today)).toEqual({ surprises: [], lines: ['+ house/m-1'] })
+  expect(compareSnapshots([row(1)], [row(1)], today)).toEqual({ surprises: [], lines: [] })
 })

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { Snapshot, type SnapshotModel } from '../src/catalog/models.ts'
 import { buildModel, Picks } from './catalog-build.ts'
-import { changesOf } from './catalog-changes.ts'
+import { compareSnapshots } from './catalog-changes.ts'
 import picks from './catalog-picks.json' with { type: 'json' }
-import { type CatalogSource, sourceNames, withSources } from './catalog-sources.ts'
+import { type CatalogSource, listSourceNames, withSources } from './catalog-sources.ts'
 
 // Regenerates src/catalog/models.json from public catalogs and prints the changes, which must be reviewed.
 // Stops at changes that look like mistakes, unless --accept-surprises is set. --dry-run writes nothing.
@@ -14,19 +14,19 @@ async function main(): Promise<void> {
   const today = new Date()
   const { models, leftOut } = await withSources(today, collect)
   const before = Snapshot.parse(JSON.parse(await readFile(TARGET, 'utf8')))
-  const { lines, surprises } = changesOf(before.models, models, today)
+  const { lines, surprises } = compareSnapshots(before.models, models, today)
 
   for (const line of leftOut) console.info(`- ${line}`)
   for (const line of [...lines, ...surprises.map((line) => `! ${line}`)]) console.info(line)
   console.info(`${models.length} models, ${lines.length} differences, ${surprises.length} surprises.`)
   if (surprises.length > 0 && !process.argv.includes('--accept-surprises')) {
     process.exitCode = 1
-    return console.info('Nothing is written. Where the surprises are right, say --accept-surprises.')
+    return console.info('Nothing was written. If the surprises are correct, repeat with --accept-surprises.')
   }
   if (process.argv.includes('--dry-run') || lines.length + surprises.length === 0) return
-  const snapshot = Snapshot.parse({ asOf: today.toISOString().slice(0, 10), sources: sourceNames(), models })
+  const snapshot = Snapshot.parse({ asOf: today.toISOString().slice(0, 10), sources: listSourceNames(), models })
   await writeFile(TARGET, `${JSON.stringify(snapshot, null, 2)}\n`)
-  console.info('Now: npm run format, and a look at the difference.')
+  console.info('Next: run npm run format and review the diff.')
 }
 
 async function collect(sources: CatalogSource[]): Promise<{ models: SnapshotModel[]; leftOut: string[] }> {

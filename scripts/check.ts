@@ -3,13 +3,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { styleText } from 'node:util'
-import { missingPaths } from './doc-paths.ts'
-import { projectFiles, ROOT } from './files.ts'
-import { foreignLicences } from './licences.ts'
-import { openApiFindings } from './lint-openapi.ts'
-import { type ProseLimits, proseFindings } from './prose.ts'
-import { sharedTables, strayQueries } from './queries.ts'
-import { tooLong } from './sizes.ts'
+import { listMissingPaths } from './doc-paths.ts'
+import { listProjectFiles, ROOT } from './files.ts'
+import { listForeignLicences } from './licences.ts'
+import { lintOpenApi } from './lint-openapi.ts'
+import { listProseFindings, type ProseLimits } from './prose.ts'
+import { listSharedTables, listStrayQueries } from './queries.ts'
+import { listLongFiles } from './sizes.ts'
 
 /** Returns the findings as text, or an empty text if the check passes. */
 type Check = { name: string; run: () => Promise<string> }
@@ -44,16 +44,16 @@ const CHECKS: Check[] = [
     ...CODE,
   ),
   command('generated files', 'node', 'scripts/generate.ts', '--check'),
-  { name: 'OpenAPI', run: async () => (await openApiFindings(join(ROOT, 'docs/openapi.json'))).join('\n') },
-  list('sizes', () => tooLong(projectFiles(), read)),
-  list('prose and names', () => proseFindings(projectFiles(), read, PROSE_LIMITS)),
-  list('queries', () => [...strayQueries(projectFiles(), read), ...sharedTables(projectFiles(), read)]),
+  { name: 'OpenAPI', run: async () => (await lintOpenApi(join(ROOT, 'docs/openapi.json'))).join('\n') },
+  list('sizes', () => listLongFiles(listProjectFiles(), read)),
+  list('prose and names', () => listProseFindings(listProjectFiles(), read, PROSE_LIMITS)),
+  list('queries', () => [...listStrayQueries(listProjectFiles(), read), ...listSharedTables(listProjectFiles(), read)]),
   list('paths in docs', () =>
-    projectFiles()
+    listProjectFiles()
       .filter((path) => path.endsWith('.md'))
-      .flatMap((page) => missingPaths(page, read(page), inProject)),
+      .flatMap((page) => listMissingPaths(page, read(page), inProject)),
   ),
-  list('licences', () => foreignLicences(read('package-lock.json'))),
+  list('licences', () => listForeignLicences(read('package-lock.json'))),
 ]
 
 function command(name: string, program: string, ...args: string[]): Check {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { missingPaths } from './doc-paths.ts'
-import { foreignLicences } from './licences.ts'
-import { proseFindings } from './prose.ts'
-import { sharedTables, strayQueries } from './queries.ts'
-import { tooLong } from './sizes.ts'
+import { listMissingPaths } from './doc-paths.ts'
+import { listForeignLicences } from './licences.ts'
+import { listProseFindings } from './prose.ts'
+import { listSharedTables, listStrayQueries } from './queries.ts'
+import { listLongFiles } from './sizes.ts'
 
 /** Returns the paths and a read function of in-memory files. */
 const tree = (files: Record<string, string>) => [Object.keys(files), (path: string) => files[path] ?? ''] as const
@@ -15,7 +15,7 @@ test('a file of more than 400 lines is too long, unless it is generated or a mig
     'src/b.gen.ts': 'x\n'.repeat(4000),
     'migrations/0001_a.sql': 'x\n'.repeat(4000),
   }
-  expect(tooLong(...tree(files))).toEqual(['src/b.ts has 401 lines; 400 is the most.'])
+  expect(listLongFiles(...tree(files))).toEqual(['src/b.ts has 401 lines; 400 is the most.'])
 })
 
 test.each([
@@ -28,7 +28,7 @@ test.each([
 ])('a table that two folders write is found: %s', (write) => {
   const files = { 'src/platform/jobs/sql.ts': "db.insertInto('jobs')", 'src/comparisons/sql.ts': write }
   const found = ['The table jobs is written in src/comparisons and in src/platform/jobs.']
-  expect(sharedTables(...tree(files))).toEqual(found)
+  expect(listSharedTables(...tree(files))).toEqual(found)
 })
 
 test('a table that others only read, or that tests write, has one owner', () => {
@@ -37,7 +37,7 @@ test('a table that others only read, or that tests write, has one owner', () => 
     'src/credentials/sql.ts': "db.selectFrom('workspaces')",
     'src/credentials/credentials.test.ts': "db.insertInto('workspaces')",
   }
-  expect(sharedTables(...tree(files))).toEqual([])
+  expect(listSharedTables(...tree(files))).toEqual([])
 })
 
 test('a query outside of sql.ts is found, although it imports nothing', () => {
@@ -52,9 +52,9 @@ test('a query outside of sql.ts is found, although it imports nothing', () => {
     'src/store.ts': "pool.query('select 1')",
     'src/workspaces/keys.ts': "selectFrom(choices, 'of all jobs')",
   }
-  expect(strayQueries(...tree(files))).toEqual([
-    'src/operate/operate.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
-    'src/operate/doctor.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
+  expect(listStrayQueries(...tree(files))).toEqual([
+    'src/operate/operate.ts contains a query. Move it to sql.ts of the folder that owns the table.',
+    'src/operate/doctor.ts contains a query. Move it to sql.ts of the folder that owns the table.',
   ])
 })
 
@@ -67,7 +67,7 @@ test('only production packages with a licence off the list are named', () => {
     'node_modules/both': { license: 'MIT AND GPL-3.0' },
     'node_modules/bare': {},
   }
-  expect(foreignLicences(JSON.stringify({ packages }))).toEqual([
+  expect(listForeignLicences(JSON.stringify({ packages }))).toEqual([
     'node_modules/both has the licence MIT AND GPL-3.0, which is not on the list.',
     'node_modules/bare has the licence (none), which is not on the list.',
   ])
@@ -83,7 +83,7 @@ test('paths that a page names must exist: in code, in blocks and in links', () =
     '```',
   ].join('\n')
   const there = ['src/app.ts', 'src/platform/', 'docs/language.md', 'LICENSE']
-  expect(missingPaths('docs/map.md', page, (path) => there.includes(path))).toEqual([
+  expect(listMissingPaths('docs/map.md', page, (path) => there.includes(path))).toEqual([
     'docs/map.md names cli/gone.ts, which does not exist.',
     'docs/map.md names src/gone.ts, which does not exist.',
     'docs/map.md names docs/lost.md, which does not exist.',
@@ -99,7 +99,7 @@ test('flags comments without a subject, vague or repeated type names and literal
     'docs/d.md': '// What is this?',
   }
   const none = { flaggedCommentPercent: 0, vagueTypes: 0, uniqueTypePercent: 100, literalSpreads: 0 }
-  const found = proseFindings(...tree(files), none)
+  const found = listProseFindings(...tree(files), none)
   expect(found.filter((line) => !line.startsWith('  '))).toEqual([
     expect.stringContaining('66.7 % of comments are flagged; the limit is 0.'),
     expect.stringContaining('1 types have a vague name; the limit is 0.'),
@@ -110,5 +110,5 @@ test('flags comments without a subject, vague or repeated type names and literal
   expect(found).toContain('  Wish: src/a.ts')
   expect(found).toContain('  Row: src/a.ts, src/b.ts')
   const loose = { flaggedCommentPercent: 67, vagueTypes: 1, uniqueTypePercent: 50, literalSpreads: 1 }
-  expect(proseFindings(...tree(files), loose)).toEqual([])
+  expect(listProseFindings(...tree(files), loose)).toEqual([])
 })

@@ -7,7 +7,7 @@ const PATH =
   /^(?:src|cli|web|bin|test|bench|scripts|migrations|docs|samples|skills|sdk|ci|deploy|packages|\.ci)\/[\w./-]*$/
 
 /** Lists paths in a page that do not exist: in inline code, in fenced blocks and in links. */
-export function missingPaths(page: string, text: string, exists: (path: string) => boolean): string[] {
+export function listMissingPaths(page: string, text: string, exists: (path: string) => boolean): string[] {
   const inCode = [...(text.match(FENCE) ?? []), ...text.replaceAll(FENCE, '').matchAll(INLINE)].flatMap((code) =>
     (typeof code === 'string' ? code : (code[1] ?? '')).split(/[\s'"`,;:()]+/),
   )

@@ -9,12 +9,12 @@ import type { Db } from '../src/platform/db/db.ts'
 import { buildOpenApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
 import { openServices } from '../src/services.ts'
-import { appEndpoints } from './app-endpoints.ts'
-import { canaryTasks } from './canary-tasks.ts'
+import { generateAppEndpoints } from './app-endpoints.ts'
+import { loadCanaryTasks } from './canary-tasks.ts'
 import { type ScratchDatabase, withScratchDatabase } from './scratch-database.ts'
 import { readContract } from './sdk-operations.ts'
-import { pythonSdk } from './sdk-python.ts'
-import { typescriptSdk } from './sdk-typescript.ts'
+import { renderPythonSdk } from './sdk-python.ts'
+import { renderTypescriptSdk } from './sdk-typescript.ts'
 
 // Writes generated files. With --check it writes nothing and lists those that are out of date.
 
@@ -30,7 +30,7 @@ const CodegenSettings = z.object({
 })
 
 /** Types of the tables after all migrations. */
-async function tables(db: Db): Promise<GeneratedFile> {
+async function generateTableTypes(db: Db): Promise<GeneratedFile> {
   const settings = CodegenSettings.parse(JSON.parse(await readFile(new URL('.kysely-codegenrc.json', ROOT), 'utf8')))
   // Plain text would be parsed with TypeScript's compiler API, which TypeScript 7 does not have.
   const columns = Object.entries(settings.overrides.columns).map(([name, type]) => [name, new RawExpressionNode(type)])
@@ -46,7 +46,7 @@ async function tables(db: Db): Promise<GeneratedFile> {
 }
 
 /** The response of `/openapi.json`, for readers without a server. */
-async function openApi({ database, folder }: ScratchDatabase): Promise<GeneratedFile> {
+async function generateOpenApi({ database, folder }: ScratchDatabase): Promise<GeneratedFile> {
   const services = await openServices(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
   const url = 'http://localhost:4000'
   const document = buildOpenApiDocument(endpointGroups(routeGroups(services)), { version: about.version, url })
@@ -54,22 +54,22 @@ async function openApi({ database, folder }: ScratchDatabase): Promise<Generated
 }
 
 /** Types and operations of both SDKs, from the OpenAPI document. */
-function sdkFiles({ text }: GeneratedFile): GeneratedFile[] {
+function generateSdkFiles({ text }: GeneratedFile): GeneratedFile[] {
   const contract = readContract(JSON.parse(text))
   return [
-    { path: 'sdk/typescript/src/operations.gen.ts', text: typescriptSdk(contract) },
-    { path: 'sdk/python/assay_sdk/operations_gen.py', text: pythonSdk(contract) },
+    { path: 'sdk/typescript/src/operations.gen.ts', text: renderTypescriptSdk(contract) },
+    { path: 'sdk/python/assay_sdk/operations_gen.py', text: renderPythonSdk(contract) },
   ]
 }
 
 /** Known tasks as models see them, for `assay batches canaries`. */
-const canaries = async (): Promise<GeneratedFile> => ({
+const generateCanaries = async (): Promise<GeneratedFile> => ({
   path: 'src/taskgen/canaries/tasks.gen.json',
-  text: `${JSON.stringify(await canaryTasks(), null, 2)}\n`,
+  text: `${JSON.stringify(await loadCanaryTasks(), null, 2)}\n`,
 })
 
 /** Names of the built-in harnesses by id, for pages, which import contracts only. */
-const harnessNames = (): GeneratedFile => ({
+const generateHarnessNames = (): GeneratedFile => ({
   path: 'web/components/harness-names.gen.json',
   text: `${JSON.stringify(Object.fromEntries(harnesses.map(({ id, name }) => [id, name])), null, 2)}\n`,
 })
@@ -80,15 +80,15 @@ const isCurrent = async ({ path, text }: GeneratedFile): Promise<boolean> =>
 async function main(): Promise<void> {
   const checkOnly = process.argv.includes('--check')
   const [tableTypes, document] = await withScratchDatabase(
-    async (scratch) => [await tables(scratch.database.db), await openApi(scratch)] as const,
+    async (scratch) => [await generateTableTypes(scratch.database.db), await generateOpenApi(scratch)] as const,
   )
   const files = [
     tableTypes,
     document,
-    ...sdkFiles(document),
-    await canaries(),
-    harnessNames(),
-    { path: 'web/app/endpoints.gen.ts', text: await appEndpoints() },
+    ...generateSdkFiles(document),
+    await generateCanaries(),
+    generateHarnessNames(),
+    { path: 'web/app/endpoints.gen.ts', text: await generateAppEndpoints() },
   ]
   for (const file of files) {
     if (await isCurrent(file)) continue

@@ -15,7 +15,7 @@ const Lockfile = z.object({
 })
 
 /** Lists production packages whose licence has not been reviewed. The lock file covers every platform. */
-export const foreignLicences = (lockfile: string): string[] =>
+export const listForeignLicences = (lockfile: string): string[] =>
   Object.entries(Lockfile.parse(JSON.parse(lockfile)).packages)
     .filter(([path, { dev, link }]) => path !== '' && !dev && !link)
     .filter(([, { license }]) => !isAllowed(license ?? ''))

@@ -10,7 +10,7 @@ const RULES = {
 } as const
 
 /** Lists violations of the lint rules in an OpenAPI document. */
-export async function openApiFindings(path: string): Promise<string[]> {
+export async function lintOpenApi(path: string): Promise<string[]> {
   const config = await createConfig({ extends: ['recommended'], rules: RULES })
   const problems = await lint({ ref: path, config })
   return problems.map(({ ruleId, message, location }) => `${location[0]?.pointer ?? path}: ${message} (${ruleId})`)

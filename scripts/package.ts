@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import about from '../package.json' with { type: 'json' }
-import { projectFiles, ROOT } from './files.ts'
+import { listProjectFiles, ROOT } from './files.ts'
 
 // npm run package: writes the npm package to build/, or to the given folder, with its SBOM and checksums. Node does not
 // strip types from packages, so the package contains JavaScript.
@@ -24,7 +24,7 @@ const COPIED = [
 // A folder that the caller names is never deleted.
 if (given === undefined) rmSync(BUILD, { recursive: true, force: true })
 run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json', '--outDir', FOLDER], ROOT)
-for (const path of projectFiles().filter((file) => COPIED.some((pattern) => pattern.test(file)))) copy(path)
+for (const path of listProjectFiles().filter((file) => COPIED.some((pattern) => pattern.test(file)))) copy(path)
 run(process.execPath, ['scripts/build-app.ts', '--if-stale'], ROOT)
 cpSync(join(ROOT, 'web/app/dist'), join(FOLDER, 'web/app/dist'), { recursive: true })
 writeProgram()

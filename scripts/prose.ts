@@ -34,7 +34,11 @@ const isMeasured = (path: string): boolean =>
   /^(src|cli|web|scripts|bench)\/.*\.tsx?$/.test(path) && !/\.(gen|test)\.tsx?$/.test(path)
 
 /** Compares comments and type names of the production code with the style rules. Returns one line per exceeded limit. */
-export function proseFindings(paths: readonly string[], read: (path: string) => string, limits: ProseLimits): string[] {
+export function listProseFindings(
+  paths: readonly string[],
+  read: (path: string) => string,
+  limits: ProseLimits,
+): string[] {
   const { comments, flagged, typeFiles, spreads } = countProse(paths.filter(isMeasured), read)
   const flaggedPercent = comments === 0 ? 0 : (100 * flagged.length) / comments
   const vague = [...typeFiles].filter(([name]) => VAGUE_TYPE.test(name))

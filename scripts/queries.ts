@@ -11,18 +11,18 @@ const WRITES = [
   /\bdelete from (\w+)/gi,
 ]
 
-const programs = (paths: readonly string[]): string[] =>
+const filterPrograms = (paths: readonly string[]): string[] =>
   paths.filter((path) => /^(src|cli)\/.+\.ts$/.test(path) && !/\.test\.ts$/.test(path))
 
 /** Finds queries outside `sql.ts`. Import rules cannot detect them, because a `db` parameter needs no import. */
-export function strayQueries(paths: readonly string[], read: ReadText): string[] {
+export function listStrayQueries(paths: readonly string[], read: ReadText): string[] {
   const [, rows = ''] = /interface DB \{([^}]*)\}/.exec(read(TABLES)) ?? []
   const names = [...rows.matchAll(/(\w+):/g)].map(([, name]) => name).join('|')
   const written = new RegExp(`['"\`]\\s*(?:with|select|insert|update|delete)\\b[^'"\`]*\\b(?:${names})\\b`, 'i')
-  return programs(paths)
+  return filterPrograms(paths)
     .filter((path) => !/\/sql\.ts$|^src\/platform\/db\//.test(path))
     .filter((path) => BUILT.test(read(path)) || written.test(read(path)))
-    .map((path) => `${path} holds a query. Queries stand in the sql.ts of the folder that owns the table.`)
+    .map((path) => `${path} contains a query. Move it to sql.ts of the folder that owns the table.`)
 }
 
 /**
@@ -35,16 +35,16 @@ const SHARED_TABLES: Record<string, readonly string[]> = {
 }
 
 /** Returns the noun of a file: `src/releases`; the parts of the platform count as nouns. */
-const nounOf = (path: string): string =>
+const findNoun = (path: string): string =>
   path.startsWith('src/platform/') ? dirname(path) : path.split('/').slice(0, 2).join('/')
 
 /** Finds tables that are written outside the noun that owns them. */
-export function sharedTables(paths: readonly string[], read: ReadText): string[] {
+export function listSharedTables(paths: readonly string[], read: ReadText): string[] {
   const writers = new Map<string, Set<string>>()
-  for (const path of programs(paths)) {
+  for (const path of filterPrograms(paths)) {
     const text = read(path)
     for (const [, table] of WRITES.flatMap((write) => [...text.matchAll(write)])) {
-      if (table) writers.set(table, (writers.get(table) ?? new Set()).add(nounOf(path)))
+      if (table) writers.set(table, (writers.get(table) ?? new Set()).add(findNoun(path)))
     }
   }
   return [...writers]

@@ -10,7 +10,7 @@ from .transport import Event, Transport
 `
 
 /** Writes the types of the API, and a class with a method for every operation. */
-export function pythonSdk({ schemas, operations }: SdkContract): string {
+export function renderPythonSdk({ schemas, operations }: SdkContract): string {
   const types = new PythonTypes()
   for (const [name, schema] of Object.entries(schemas)) types.declare(name, schema)
   const methods = operations.map((operation) => toMethod(operation, types))

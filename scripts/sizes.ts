@@ -3,7 +3,7 @@ const LINES_MAX = 400
 const isCode = (path: string): boolean => /\.(ts|tsx|js|cjs|mjs)$/.test(path) && !/\.gen\.ts$/.test(path)
 
 /** Lists code files that exceed the maximum length. */
-export const tooLong = (paths: readonly string[], read: (path: string) => string): string[] =>
+export const listLongFiles = (paths: readonly string[], read: (path: string) => string): string[] =>
   paths
     .filter(isCode)
     .map((path) => ({ path, lines: read(path).trimEnd().split('\n').length }))

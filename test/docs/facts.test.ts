@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { missingPaths } from '../../scripts/doc-paths.ts'
+import { listMissingPaths } from '../../scripts/doc-paths.ts'
 import { ROOT } from '../../scripts/files.ts'
 import { settingNames } from '../../src/config.ts'
 import { providers } from '../../src/credentials/providers.ts'
@@ -26,5 +26,5 @@ test('operations.md lists exactly the variables that credentials are read from',
 })
 
 test.each(pages)('every path in $path exists', ({ path, text }) => {
-  expect(missingPaths(path, text, (named) => existsSync(join(ROOT, named)))).toEqual([])
+  expect(listMissingPaths(path, text, (named) => existsSync(join(ROOT, named)))).toEqual([])
 })

@@ -12,7 +12,7 @@ import {
   type WordPart,
 } from './shell-words.ts'
 
-/** Which values of a script a submission cannot influence. */
+/** Values of a script that a submission cannot influence. */
 export type ScriptTrust = {
   rule: TrustRule
   functions: ReadonlyMap<string, readonly ShellCommand[]>
@@ -66,26 +66,26 @@ const POSITIONALS = '@'
 const SHELL_VARIABLES = ['_', 'REPLY', 'MAPFILE', 'BASH_REMATCH', 'OPTARG', 'BASH_ARGV', 'DIRSTACK']
 
 /**
- * Finds out which variables of a script can have a value of the submission. A variable that the script does not set is the
- * environment's: the image and the task set it. `others`: commands of scripts that may call or source this one, or be called
- * by it. `around`: the script that contains this one, which passes its values on.
+ * Finds the variables of a script that can have a value of the submission. Variables that the script does not set come from
+ * the image or the task and are trusted. `others`: commands of scripts that may call or source this one, or be called by it.
+ * `outer`: the script that contains this one, which passes its values on.
  */
 export function readTrust(
   commands: readonly ShellCommand[],
   others: readonly ShellCommand[] = [],
-  around?: ScriptTrust,
+  outer?: ScriptTrust,
   rule: TrustRule = CODE_RULE,
 ): ScriptTrust {
-  const all = [...everyCommand(commands)]
-  const functions = functionsIn(all, around)
-  const everything = [...all, ...everyCommand(others)]
+  const all = [...walkCommands(commands)]
+  const functions = collectFunctions(all, outer)
+  const everything = [...all, ...walkCommands(others)]
   const assignments = everything
-    .flatMap((command) => assignmentsIn(command, functions))
+    .flatMap((command) => listAssignments(command, functions))
     .filter(({ name }) => !rule.trustsNumbers || name !== STATUS)
   const folders = rule.trustsFileNames ? [] : FOLDER_VARIABLES
-  const untrusted = new Set([...SHELL_VARIABLES, ...folders, ...(around ? [...around.untrusted, POSITIONALS] : [])])
-  const patterns = new Set(around?.patterns)
-  const values = valuesOf(assignments)
+  const untrusted = new Set([...SHELL_VARIABLES, ...folders, ...(outer ? [...outer.untrusted, POSITIONALS] : [])])
+  const patterns = new Set(outer?.patterns)
+  const values = collectValues(assignments)
   const trust = {
     rule,
     functions,
@@ -103,7 +103,7 @@ export function readTrust(
   return trust
 }
 
-function valuesOf(assignments: readonly Assignment[]): Values {
+function collectValues(assignments: readonly Assignment[]): Values {
   const values = new Map<string, ShellWord[]>()
   for (const { name, value: assigned = UNKNOWN, isExpanded } of assignments) {
     const known = values.get(name)
@@ -140,14 +140,14 @@ function* listUntrusted(
   commands: readonly ShellCommand[],
 ): Generator<string> {
   for (const each of assignments) if (!isTrustedAssignment(trust, each)) yield each.name
-  for (const [name, body] of trust.functions) if (!trust.rule.hasTrustedOutput(trust, body)) yield outputOf(name)
+  for (const [name, body] of trust.functions) if (!trust.rule.hasTrustedOutput(trust, body)) yield toOutputKey(name)
   if (!trust.rule.trustsNumbers && hasOpenLoop(trust, commands))
     yield* assignments.filter(isCounter).map(({ name }) => name)
 }
 
 /** Returns true if the submission may decide how often a loop runs: over its files, words or lines. */
 function hasOpenLoop(trust: ScriptTrust, commands: readonly ShellCommand[]): boolean {
-  const isReading = commands.some(({ kind, words }) => kind === 'simple' && LINE_READERS.has(nameIn(words)))
+  const isReading = commands.some(({ kind, words }) => kind === 'simple' && LINE_READERS.has(findProgramName(words)))
   if (isReading && !readsTests(trust, commands)) return true
   return commands.some(({ kind, words, text }) => {
     if (kind === 'arithmetic') return !isTrustedArithmetic(trust, text)
@@ -164,26 +164,28 @@ function readsTests({ resolve }: Pick<ScriptTrust, 'resolve'>, commands: readonl
 
 const LINE_READERS = new Set(['read', 'mapfile', 'readarray'])
 
-const nameIn = (words: readonly ShellWord[]): string => programName(plainText(toCall(words).command ?? []) ?? '')
+const findProgramName = (words: readonly ShellWord[]): string =>
+  programName(plainText(toCall(words).command ?? []) ?? '')
 
 /** Returns true if a variable gets a value that depends on its earlier one, such as a count. */
 const isCounter = ({ name, value = [], arithmetic }: Assignment): boolean =>
   arithmetic !== undefined ||
-  [...everyPart(value)].some((part) => {
+  [...walkParts(value)].some((part) => {
     if (part.kind === 'arithmetic') return part.text.match(/[A-Za-z_]\w*/g)?.includes(name)
     return part.kind === 'variable' && part.name === name
   })
 
 /** Name under which the output of a function is recorded. */
-const outputOf = (name: string): string => `${name}()`
+const toOutputKey = (name: string): string => `${name}()`
 
 /** Returns true if a function prints nothing that may come from the submission. */
-export const isTrustedFunction = ({ untrusted }: ScriptTrust, name: string): boolean => !untrusted.has(outputOf(name))
+export const isTrustedFunction = ({ untrusted }: ScriptTrust, name: string): boolean =>
+  !untrusted.has(toOutputKey(name))
 
 const PATTERN_CHARACTER = /[*?[]/
 
 const mayBePattern = (patterns: ReadonlySet<string>, word: ShellWord): boolean =>
-  [...everyPart(word)].some((part) => {
+  [...walkParts(word)].some((part) => {
     if (part.kind === 'text') return PATTERN_CHARACTER.test(part.text)
     if (part.kind === 'variable') return patterns.has(toVariable(part.name))
     return (
@@ -192,9 +194,12 @@ const mayBePattern = (patterns: ReadonlySet<string>, word: ShellWord): boolean =
     )
   })
 
-const functionsIn = (commands: readonly ShellCommand[], around: ScriptTrust | undefined): ScriptTrust['functions'] =>
+const collectFunctions = (
+  commands: readonly ShellCommand[],
+  outer: ScriptTrust | undefined,
+): ScriptTrust['functions'] =>
   new Map([
-    ...(around?.functions ?? []),
+    ...(outer?.functions ?? []),
     ...commands.filter(({ kind }) => kind === 'function').map(({ text, body }) => [text, body] as const),
   ])
 
@@ -209,66 +214,69 @@ export const quoted = (word: ShellWord): ShellWord =>
 
 const UNKNOWN: ShellWord = [{ kind: 'array', words: [] }]
 
-/** All commands, those in substitutions, functions and traps too. */
-function* everyCommand(commands: readonly ShellCommand[]): Generator<ShellCommand> {
+/** Yields all commands, also those in substitutions, functions and traps. */
+function* walkCommands(commands: readonly ShellCommand[]): Generator<ShellCommand> {
   for (const command of commands) {
     yield command
-    yield* everyCommand(command.body)
-    yield* everyCommand(trapIn(command))
-    for (const part of partsOf(command)) if (part.kind === 'substitution') yield* everyCommand(part.commands)
+    yield* walkCommands(command.body)
+    yield* walkCommands(parseTrap(command))
+    for (const part of listParts(command)) if (part.kind === 'substitution') yield* walkCommands(part.commands)
   }
 }
 
-/** A trap is run by the same shell. */
-function trapIn({ kind, words }: ShellCommand): ShellCommand[] {
+/** Returns the commands of a trap, which the same shell runs. */
+function parseTrap({ kind, words }: ShellCommand): ShellCommand[] {
   const { command, args } = toCall(words)
   const isTrap = kind === 'simple' && plainText(command ?? []) === 'trap'
   return isTrap ? parseShell(plainText(args[0] ?? []) ?? '') : []
 }
 
-const partsOf = ({ words, redirects }: ShellCommand): WordPart[] =>
-  [...words, ...redirects.map(({ target }) => target)].flatMap((word) => [...everyPart(word)])
+const listParts = ({ words, redirects }: ShellCommand): WordPart[] =>
+  [...words, ...redirects.map(({ target }) => target)].flatMap((word) => [...walkParts(word)])
 
-/** All parts of a word, those in arrays and expansions too. */
-function* everyPart(parts: readonly WordPart[]): Generator<WordPart> {
+/** Yields all parts of a word, also those in arrays and expansions. */
+function* walkParts(parts: readonly WordPart[]): Generator<WordPart> {
   for (const part of parts) {
     yield part
-    if (part.kind === 'variable') yield* everyPart(part.nested)
-    if (part.kind === 'array') for (const word of part.words) yield* everyPart(word)
+    if (part.kind === 'variable') yield* walkParts(part.nested)
+    if (part.kind === 'array') for (const word of part.words) yield* walkParts(word)
   }
 }
 
-const NAMING = new Set(['read', 'mapfile', 'readarray', 'getopts', 'wait', 'unset'])
-const DECLARING = new Set(['export', 'local', 'declare', 'typeset', 'readonly'])
+/** Commands whose arguments are names of variables that they set. */
+const VARIABLE_SETTERS = new Set(['read', 'mapfile', 'readarray', 'getopts', 'wait', 'unset'])
+const DECLARATIONS = new Set(['export', 'local', 'declare', 'typeset', 'readonly'])
 /** Commands that pass their arguments on as positional parameters. */
-const PASSING = new Set(['set', '.', 'source', 'bash', 'sh', 'dash'])
+const ARGUMENT_PASSERS = new Set(['set', '.', 'source', 'bash', 'sh', 'dash'])
 
 /** Returns true if a command changes variables or parameters, so that its name must be written in the script. */
-export const isAssigning = (name: string): boolean => NAMING.has(name) || DECLARING.has(name) || PASSING.has(name)
+export const isAssigning = (name: string): boolean =>
+  VARIABLE_SETTERS.has(name) || DECLARATIONS.has(name) || ARGUMENT_PASSERS.has(name)
 
-function assignmentsIn(command: ShellCommand, functions: ScriptTrust['functions']): Assignment[] {
+function listAssignments(command: ShellCommand, functions: ScriptTrust['functions']): Assignment[] {
   const { kind, words, text } = command
-  const parts = partsOf(command)
-  const sums = [...(kind === 'arithmetic' ? [text] : []), ...parts.flatMap(arithmeticIn)]
-  const found = [...sums.flatMap(assignedIn), ...parts.flatMap(defaultIn)]
-  if (kind === 'loop') return [...found, ...loopValues(words)]
-  return kind === 'simple' ? [...found, ...simpleAssignments(words, functions)] : found
+  const parts = listParts(command)
+  const arithmetic = [...(kind === 'arithmetic' ? [text] : []), ...parts.flatMap(listArithmetic)]
+  const found = [...arithmetic.flatMap(listArithmeticAssignments), ...parts.flatMap(listDefaultAssignments)]
+  if (kind === 'loop') return [...found, ...listLoopAssignments(words)]
+  return kind === 'simple' ? [...found, ...listCommandAssignments(words, functions)] : found
 }
 
-const arithmeticIn = (part: WordPart): string[] => (part.kind === 'arithmetic' ? [part.text] : [])
+const listArithmetic = (part: WordPart): string[] => (part.kind === 'arithmetic' ? [part.text] : [])
 
-const loopValues = ([variable = [], ...values]: readonly ShellWord[]): Assignment[] =>
+const listLoopAssignments = ([variable = [], ...values]: readonly ShellWord[]): Assignment[] =>
   values.map((value) => ({ name: plainText(variable) ?? '', value, isExpanded: true }))
 
-function simpleAssignments(words: readonly ShellWord[], functions: ScriptTrust['functions']): Assignment[] {
+function listCommandAssignments(words: readonly ShellWord[], functions: ScriptTrust['functions']): Assignment[] {
   const { assignments, command = [], args } = toCall(words)
   const name = programName(plainText(command) ?? '')
   const before = assignments.flatMap((word) => toAssignment(word) ?? [])
-  const named = NAMING.has(name)
+  const named = VARIABLE_SETTERS.has(name)
     ? args.map((arg) => ({ name: plainText(arg) ?? '', value: undefined, isLine: LINE_READERS.has(name) }))
     : []
-  const declared = DECLARING.has(name) ? args.flatMap((word) => toAssignment(word) ?? []) : []
-  const isPassing = functions.has(name) || PASSING.has(name) || plainText(command) === undefined || name.includes('/')
+  const declared = DECLARATIONS.has(name) ? args.flatMap((word) => toAssignment(word) ?? []) : []
+  const isPassing =
+    functions.has(name) || ARGUMENT_PASSERS.has(name) || plainText(command) === undefined || name.includes('/')
   const passed = isPassing ? args.map((value) => ({ name: POSITIONALS, value, isExpanded: true })) : []
   const status = /^(?:exit|return)$/.test(name) ? args.map((value) => ({ name: STATUS, value })) : []
   return [...before, ...named, ...declared, ...passed, ...status]
@@ -277,11 +285,11 @@ function simpleAssignments(words: readonly ShellWord[], functions: ScriptTrust['
 const hasGlob = (word: ShellWord): boolean =>
   word.some((part) => part.kind === 'text' && !part.isQuoted && PATTERN_CHARACTER.test(part.text))
 
-/** `${name:=value}` assigns. */
-const defaultIn = (part: WordPart): Assignment[] =>
+/** Lists the assignment of `${name:=value}`. */
+const listDefaultAssignments = (part: WordPart): Assignment[] =>
   part.kind === 'variable' && /^:?=/.test(part.operator) ? [{ name: part.name, value: part.nested }] : []
 
-const assignedIn = (text: string): Assignment[] =>
+const listArithmeticAssignments = (text: string): Assignment[] =>
   [...text.matchAll(/([A-Za-z_]\w*)\s*(?:\+\+|--|[-+*/%&|^]?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)/g)].map((match) => ({
     name: match[1] ?? match[2] ?? '',
     value: undefined,
@@ -326,7 +334,7 @@ const isTrustedSubstitution = (
 
 const toVariable = (name: string): string => (/^[1-9@*]$/.test(name) ? POSITIONALS : name)
 
-/** Arithmetic evaluates the values of the variables that it names, again and again. */
+/** Returns true if arithmetic uses no untrusted variable. The shell evaluates the values of variables as arithmetic again. */
 export const isTrustedArithmetic = (trust: Pick<ScriptTrust, 'untrusted'>, text: string): boolean =>
   /^(?:[\w\s+\-*/%<>=!&|^~?:(),]|\$(?:\w+|\{\w+\}|[?#]))*$/.test(text) &&
   [...text.matchAll(/[A-Za-z_]\w*|\$\{?\d|\$\?/g)].every(
