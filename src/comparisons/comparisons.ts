@@ -6,7 +6,6 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { listRepositoryNames } from '../repos/repos.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireTrialCount, resolveSettings } from './choices.ts'
 import { parseTrialId } from './plan.ts'
@@ -151,8 +150,7 @@ export async function readComparisonOfTrial(db: Db, workspaceId: string, trialId
   const trial = parseTrialId(trialId)
   const row = trial && (await rows.findComparisonByKey(db, trial.comparison))
   if (!row || row.workspace_id !== workspaceId) throw new Problem(notFound, `Trial ${trialId} not found`)
-  const names = await listRepositoryNames(db, row.repository === null ? [] : [row.repository])
-  return { row, scope: toScope(row, names) }
+  return { row, scope: toScope(row) }
 }
 
 export async function readStatus(db: Db, row: rows.ComparisonRow | undefined): Promise<Comparison> {
@@ -222,24 +220,20 @@ export const hasOpenComparisons = (db: Db, repository: number): Promise<boolean>
 async function buildStatuses(db: Db, comparisons: rows.ComparisonRow[]): Promise<Comparison[]> {
   const keys = comparisons.map(({ key }) => key)
   const settings = Map.groupBy(await rows.listCountedSettings(db, keys), ({ comparison }) => comparison)
-  const names = await listRepositoryNames(
-    db,
-    comparisons.flatMap(({ repository }) => repository ?? []),
-  )
   const now = new Date()
   return comparisons.map((row) => {
     const ownSettings = settings.get(row.key) ?? []
     return buildStatus(
-      toFacts(row, toScope(row, names)),
+      toFacts(row),
       ownSettings.map((setting) => ({ facts: toSettingFacts(setting), counts: setting.counts, live: setting.live })),
       now,
     )
   })
 }
 
-const toFacts = (row: rows.ComparisonRow, scope: ComparisonFacts['scope']): ComparisonFacts => ({
+const toFacts = (row: rows.ComparisonRow): ComparisonFacts => ({
   id: row.id,
-  scope,
+  scope: toScope(row),
   state: row.state,
   sandbox: row.sandbox,
   skipCompleted: row.skip_completed,
@@ -256,13 +250,8 @@ const toFacts = (row: rows.ComparisonRow, scope: ComparisonFacts['scope']): Comp
   trialBudgetMicros: row.trial_budget_micros,
 })
 
-type RepositoryNames = Awaited<ReturnType<typeof listRepositoryNames>>
-
-function toScope(row: rows.ComparisonRow, names: RepositoryNames): ComparisonFacts['scope'] {
-  const { scope_kind: kind, scope_owner: owner, scope_name: name, repository } = row
-  if (kind === 'benchmark') return { kind, datasetOrg: owner, dataset: name }
-  return { kind, owner, name, ...names.get(repository ?? 0) }
-}
+const toScope = ({ scope_kind: kind, scope_owner: owner, scope_name: name }: rows.ComparisonRow) =>
+  kind === 'benchmark' ? { kind, datasetOrg: owner, dataset: name } : { kind, owner, name }
 
 type SettingRow = Awaited<ReturnType<typeof rows.listSettingRows>>[number]
 

@@ -17,10 +17,18 @@ export const isInScope = (row: ComparisonRow, { kind, owner, name, repository }:
 
 export type ComparisonRow = NonNullable<Awaited<ReturnType<typeof findComparisonRow>>>
 
+/** Selects comparisons. Their scope has the current name of a repository, which may have been renamed. */
 const selectComparisons = (db: Db) =>
   db
     .selectFrom('comparisons')
-    .select(['key', 'workspace_id', 'id', 'scope_kind', 'scope_owner', 'scope_name', 'repository', 'request_hash'])
+    .select(['key', 'workspace_id', 'id', 'scope_kind', 'repository', 'request_hash'])
+    .select(({ fn, selectFrom }) => {
+      const repository = selectFrom('repositories').whereRef('repositories.key', '=', 'comparisons.repository')
+      return [
+        fn.coalesce(repository.select('repositories.owner'), 'scope_owner').as('scope_owner'),
+        fn.coalesce(repository.select('repositories.name'), 'scope_name').as('scope_name'),
+      ]
+    })
     .select(['state', 'step', 'submission_error', 'pause', 'sandbox', 'sandbox_credential_id', 'skip_completed'])
     .select(['attempts', 'settings', 'budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks'])
     .select(['created_at', 'submit_asked_at', 'submitted_at', 'started_at', 'finished_at'])

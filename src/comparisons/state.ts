@@ -1,5 +1,4 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { readRepositoryRef } from '../repos/repos.ts'
 import { emitEvent, isSubscribed } from '../webhooks/emit.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
@@ -34,10 +33,7 @@ export async function failSubmission(tx: Db, key: number, error: SubmissionError
 async function describeForWebhook(tx: Db, key: number) {
   const row = await rows.findComparisonByKey(tx, key)
   if (!row) throw new Error(`Comparison row ${key} not found`)
-  const { owner, name } = row.repository
-    ? await readRepositoryRef(tx, row.repository)
-    : { owner: row.scope_owner, name: row.scope_name }
-  const scope = { kind: row.scope_kind, owner, name }
+  const scope = { kind: row.scope_kind, owner: row.scope_owner, name: row.scope_name }
   return { workspaceId: row.workspace_id, ref: { comparisonId: row.id, scope } }
 }
 

@@ -55,22 +55,6 @@ export async function readRepository(db: Db, ref: RepositoryRef): Promise<Reposi
   return row
 }
 
-/** Returns the current names of repositories by key, including removed ones. */
-export async function listRepositoryNames(
-  db: Db,
-  keys: readonly number[],
-): Promise<Map<number, Omit<RepositoryRef, 'workspaceId'>>> {
-  const found = keys.length === 0 ? [] : await rows.listRepositoryNames(db, keys)
-  return new Map(found.map(({ key, owner, name }) => [key, { owner, name }]))
-}
-
-/** Returns the workspace and current name of a repository, even if it was removed. */
-export async function readRepositoryRef(db: Db, key: number): Promise<RepositoryRef> {
-  const [row] = await rows.listRepositoryNames(db, [key])
-  if (!row) throw new Error(`Repository ${key} not found`)
-  return { workspaceId: row.workspace_id, owner: row.owner, name: row.name }
-}
-
 /**
  * Returns the visibility that the code host reports now, or for plain git the one that its owner has set. A repository
  * that turned private has its public release withdrawn.

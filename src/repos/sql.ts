@@ -45,9 +45,6 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
     .$call(pageNewestFirst('connected_at', page, 'bigint'))
     .execute()
 
-export const listRepositoryNames = (db: Db, keys: readonly number[]) =>
-  db.selectFrom('repositories').select(['key', 'workspace_id', 'owner', 'name']).where('key', 'in', keys).execute()
-
 export const findGitRow = (db: Db, id: number) =>
   db.selectFrom('repositories').select('id').where('source_kind', '=', 'git').where('id', '=', id).executeTakeFirst()
 

@@ -1,6 +1,5 @@
 import { listLiveCapabilities } from '../../catalog/capabilities.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
-import { readRepositoryRef } from '../../repos/repos.ts'
 import { emitEvent } from '../../webhooks/emit.ts'
 import { type BatchError, isOpen, toRunId, Waiting } from '../schema.ts'
 import { type EnqueueDeps, sandboxOf } from './enqueue.ts'
@@ -36,21 +35,22 @@ export async function lockOpenBatch(tx: Db, id: string): Promise<rows.BatchRow |
 }
 
 export async function completeBatch(tx: Db, id: string): Promise<void> {
-  const ended = await findEndedBatch(tx, id, await rows.completeBatch(tx, id))
-  if (ended) await emitEvent(tx, ended.workspaceId, { type: 'batch.completed', data: ended.data })
+  if (!(await rows.completeBatch(tx, id))) return
+  const { workspaceId, ref } = await describeForWebhook(tx, id)
+  await emitEvent(tx, workspaceId, { type: 'batch.completed', data: ref })
 }
 
 export async function failBatch(tx: Db, id: string, error: BatchError): Promise<void> {
-  const ended = await findEndedBatch(tx, id, await rows.failBatch(tx, id, error))
+  if (!(await rows.failBatch(tx, id, error))) return
+  const { workspaceId, ref } = await describeForWebhook(tx, id)
   const { code, message } = error
-  if (!ended) return
-  await emitEvent(tx, ended.workspaceId, { type: 'batch.failed', data: { ...ended.data, error: { code, message } } })
+  await emitEvent(tx, workspaceId, { type: 'batch.failed', data: { ...ref, error: { code, message } } })
 }
 
-async function findEndedBatch(tx: Db, id: string, repository: number | undefined) {
-  if (repository === undefined) return undefined
-  const { workspaceId, owner, name } = await readRepositoryRef(tx, repository)
-  return { workspaceId, data: { repository: `${owner}/${name}`, runId: toRunId(id) } }
+/** Reads the identification of a batch that webhook events carry. */
+async function describeForWebhook(tx: Db, id: string) {
+  const { workspaceId, owner, name } = await readBatchSource(tx, id)
+  return { workspaceId, ref: { repository: `${owner}/${name}`, runId: toRunId(id) } }
 }
 
 export const newBatchError = (code: string, message: string, retryable: boolean): BatchError => ({
@@ -99,9 +99,12 @@ export async function updateBatchStates(db: Db, deps: EnqueueDeps): Promise<void
   for (const batch of await rows.listOpenGenerated(db)) await transact(db, (tx) => updateBatchState(tx, deps, batch))
 }
 
-/** Returns the workspace of a batch. */
-export async function readBatchWorkspace(db: Db, batch: string): Promise<string> {
+export const readBatchWorkspace = async (db: Db, batch: string): Promise<string> =>
+  (await readBatchSource(db, batch)).workspaceId
+
+/** Reads the repository of a batch and its credential. */
+export async function readBatchSource(db: Db, batch: string) {
   const repository = await rows.findBatchSource(db, batch)
   if (!repository) throw new Error(`Batch ${batch} has no repository.`)
-  return repository.workspaceId
+  return repository
 }

@@ -29,6 +29,7 @@ import {
   findOpenBatch,
   lockOpenBatch,
   newBatchError,
+  readBatchSource,
   readBatchWorkspace,
   updateBatchState,
 } from './batch-state.ts'
@@ -89,8 +90,8 @@ async function enqueueStages(
 ): Promise<void> {
   // The batch was canceled and resumed during the scan.
   if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
-  const source = await rows.findBatchSource(tx, batch)
-  const owner = { batch, workspaceId: source?.workspaceId ?? '', generation: StoredGeneration.parse(generation) }
+  const workspaceId = await readBatchWorkspace(tx, batch)
+  const owner = { batch, workspaceId, generation: StoredGeneration.parse(generation) }
   for (const { id: task, stage } of await rows.listTasksInProgress(tx, batch))
     if (isStage(stage)) await enqueueStage(tx, deps, { ...owner, task }, stage)
   await updateBatchState(tx, deps, batch)
@@ -112,8 +113,7 @@ async function discover(
   job: Job<DiscoverPayload>,
   row: rows.BatchRow,
 ): Promise<DiscoveryFailure | undefined> {
-  const source = await rows.findBatchSource(deps.db, row.id)
-  if (!source) throw new Error('A batch has no repository.')
+  const source = await readBatchSource(deps.db, row.id)
   await rows.beginDiscovery(deps.db, row.id)
   try {
     await using mirror = await openRepositoryMirror(deps.repositories, source, { signal: job.signal })
@@ -167,7 +167,7 @@ async function selectCandidates(
   return selection
 }
 
-type BatchSource = NonNullable<Awaited<ReturnType<typeof rows.findBatchSource>>>
+type BatchSource = Awaited<ReturnType<typeof readBatchSource>>
 
 async function loadCandidates(
   mirror: Mirror,

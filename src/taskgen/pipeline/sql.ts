@@ -246,19 +246,20 @@ export const markWaiting = (tx: Db, id: string, waiting: Waiting) =>
     .execute()
 
 /** Ends an open batch and returns its repository. Releases the archive if a retry is pointless. */
+/** Ends an open batch. Returns false if it was not open. */
 async function endBatch(
   tx: Db,
   id: string,
   state: BatchRow['state'],
   error: BatchError | null = null,
-): Promise<number | undefined> {
+): Promise<boolean> {
   const row = await updateOpenBatch(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
     .$if(error?.retryable === false, (query) => query.set({ archive: null }))
-    .returning('repository')
+    .returning('id')
     .executeTakeFirst()
   await tx.deleteFrom('batch_credentials').where('batch', '=', id).execute()
-  return row?.repository
+  return row !== undefined
 }
 
 export const failBatch = (tx: Db, id: string, error: BatchError) => endBatch(tx, id, 'failed', error)
