@@ -46,9 +46,9 @@ function selectSecret({ terms }: Grant, opened: OpenedSecret | undefined): Secre
 
 /** Returns the operator's address of a provider, or its own. `trust` applies to addresses of custom models. */
 export function resolveUpstream({ provider, baseUrl }: Terms, upstreams: Record<string, string>, trust: Trust) {
-  const own = findUpstream(upstreams, provider)
-  if (own === undefined && baseUrl !== null) return { url: baseUrl, trust }
-  const url = own ?? findModelUrl(provider)
+  const configured = findUpstream(upstreams, provider)
+  if (configured === undefined && baseUrl !== null) return { url: baseUrl, trust }
+  const url = configured ?? findModelUrl(provider)
   if (url === undefined) throw new Error(`Unknown model provider ${provider}.`)
   return { url, trust: 'operator' as const }
 }

@@ -28,12 +28,12 @@ export function classifyMutants(
   const survivors = mutants.filter(({ isKilled }) => !isKilled)
   const isEquivalent = (mutant: TestedMutant) => equivalents.some((each) => isSame(mutant, each))
   const counts = files.map((file): [string, MutantCounts] => {
-    const own = mutants.filter((mutant) => mutant.file === file)
-    const killed = own.filter(({ isKilled }) => isKilled).length
+    const fileMutants = mutants.filter((mutant) => mutant.file === file)
+    const killed = fileMutants.filter(({ isKilled }) => isKilled).length
     return [
       file,
       {
-        mutants: own.length,
+        mutants: fileMutants.length,
         killed,
         equivalent: survivors.filter((mutant) => mutant.file === file && isEquivalent(mutant)).length,
       },
@@ -67,8 +67,8 @@ export function mutationTable(
   counts: ReadonlyMap<string, MutantCounts>,
   equivalents: readonly EquivalentMutant[],
 ): string {
-  const row = (name: string, own: MutantCounts) =>
-    `| ${name} | ${own.mutants} | ${own.killed} | ${own.equivalent} | ${own.mutants - own.killed - own.equivalent} | ${percentKilled(own).toFixed(1)} % |`
+  const row = (name: string, counts: MutantCounts) =>
+    `| ${name} | ${counts.mutants} | ${counts.killed} | ${counts.equivalent} | ${counts.mutants - counts.killed - counts.equivalent} | ${percentKilled(counts).toFixed(1)} % |`
   const rows = groups.flatMap(({ name, files }) => [
     row(`**${name}**`, sumCounts(files, counts)),
     ...files.map((file) => row(`\`${file}\``, sumCounts([file], counts))),

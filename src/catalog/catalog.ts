@@ -47,16 +47,16 @@ async function findCapability(
   capabilities: readonly WorkerCapability[],
   credentials: readonly Credential[],
 ): Promise<Omit<WorkerCapability, 'sandbox'>> {
-  const own = capabilities.find(({ sandbox }) => sandbox === id)
+  const capability = capabilities.find(({ sandbox }) => sandbox === id)
   const isStored = (each: Credential): boolean => each.provider === provider && each.source === 'stored'
   if (
-    !own?.available &&
+    !capability?.available &&
     hasEngines &&
     credentials.some(isStored) &&
     (await isSandboxAvailable(db, toEngineCapability(id)))
   )
     return { available: true, isolation: id, detail: 'Only with the engine of a stored credential.' }
-  return own ?? { available: false, isolation: '', detail: 'No worker has this sandbox at the moment.' }
+  return capability ?? { available: false, isolation: '', detail: 'No worker has this sandbox at the moment.' }
 }
 
 function toCatalogModel(harnesses: readonly Harness[], model: Model): Omit<CatalogModel, 'credentials'> {

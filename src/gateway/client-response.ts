@@ -77,8 +77,8 @@ export function wrapResponse(response: ServerResponse, idleMs: number): ClientRe
       head = undefined
       if (isGone() || response.headersSent) return void response.destroy()
       const text = JSON.stringify(body)
-      const own = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
-      response.writeHead(status, { ...own, ...headers }).end(text)
+      const bodyHeaders = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
+      response.writeHead(status, { ...bodyHeaders, ...headers }).end(text)
     },
   }
 }

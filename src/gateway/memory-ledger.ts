@@ -23,8 +23,8 @@ export function createMemoryLedger(): Ledger {
   return {
     async open({ tokenHash, tunnelSecretHash, ...grant }) {
       for (const record of grants.values()) if (isSameGrantee(record.grant, grant)) record.closedAt ??= new Date()
-      const fresh = { spentMicros: 0, refusals: {}, lastRefusal: null, closedAt: null, calls: [] }
-      grants.set(grant.id, { grant: structuredClone(grant), tokenHash, tunnelSecretHash, ...fresh })
+      const initialState = { spentMicros: 0, refusals: {}, lastRefusal: null, closedAt: null, calls: [] }
+      grants.set(grant.id, { grant: structuredClone(grant), tokenHash, tunnelSecretHash, ...initialState })
     },
     async findByTunnelSecret(hash) {
       const record = [...grants.values()].find(({ tunnelSecretHash }) => tunnelSecretHash.equals(hash))

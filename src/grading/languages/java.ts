@@ -49,11 +49,11 @@ function findArtifact(whole: string): PublishedPackage | undefined {
   const text = whole.slice(0, POM_LENGTH_MAX)
   const sections = listSections(text)
   const parent = sections.find(({ tag }) => tag === 'parent')?.text ?? ''
-  const own = removeSections(text, sections)
+  const project = removeSections(text, sections)
   const value = (name: string, xml: string) => new RegExp(`<${name}>\\s*([\\w.-]+)\\s*</${name}>`).exec(xml)?.[1]
-  const [group, artifact] = [value('groupId', own) ?? value('groupId', parent), value('artifactId', own)]
+  const [group, artifact] = [value('groupId', project) ?? value('groupId', parent), value('artifactId', project)]
   if (group === undefined || artifact === undefined) return undefined
-  return { name: `${group}:${artifact}`, version: value('version', own) ?? value('version', parent) }
+  return { name: `${group}:${artifact}`, version: value('version', project) ?? value('version', parent) }
 }
 
 type PomSection = { tag: string; text: string; index: number }

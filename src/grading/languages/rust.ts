@@ -82,12 +82,12 @@ function compileDependencies(tree: TreeFacts, crates: readonly string[]): string
   const files = targets.map(quote).join(' ')
   if (targets.length === 0 || files.length > TARGETS_LENGTH_MAX) return []
   const names = textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateField(text, 'name') ?? [])
-  const own = names.map((name) => ` -p ${quote(name)}`).join('')
+  const packageFlags = names.map((name) => ` -p ${quote(name)}`).join('')
   const steps = [
     `for file in ${files}; do mkdir -p "$(dirname "$file")" && echo 'fn main() {}' > "$file"; done`,
     'cargo fetch',
     'cargo test --no-run --offline --workspace',
-    ...(own === '' ? [] : [`cargo clean --offline${own}`]),
+    ...(packageFlags === '' ? [] : [`cargo clean --offline${packageFlags}`]),
   ]
   return [`(${steps.join(' && ')}) || echo 'Dependencies were not compiled beforehand.'`]
 }

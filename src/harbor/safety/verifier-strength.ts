@@ -248,8 +248,8 @@ function withImports(path: string, code: string, tests: readonly TextFile[]): st
     return name === 'conftest' || new RegExp(`^\\s*(?:from|import)\\s[^\\n]*\\b${name}\\b`, 'm').test(code)
   })
   const names = imported.map((test) => /([\w-]+)\.py$/.exec(test.path)?.[1] ?? '')
-  const own = names.reduce((text, name) => text.replaceAll(new RegExp(`(?<![\\w.])${name}\\.`, 'g'), ''), code)
-  return [...imported.map(({ text }) => text), own].join('\n')
+  const unqualified = names.reduce((text, name) => text.replaceAll(new RegExp(`(?<![\\w.])${name}\\.`, 'g'), ''), code)
+  return [...imported.map(({ text }) => text), unqualified].join('\n')
 }
 
 const explainUnknownModule = (name: string | undefined): string | undefined =>

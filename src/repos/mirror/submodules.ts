@@ -32,15 +32,15 @@ export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source
     const target = resolveSubmoduleUrl(source.url, url)
     if (target === undefined) throw new MirrorRefused('The address of a submodule is not allowed.')
     const isSameHost = toHost(target) === toHost(source.url)
-    const own = isSameHost ? { ...source, url: target } : { url: target }
+    const submoduleSource = isSameHost ? { ...source, url: target } : { url: target }
     // A server of the operator may be private, and only repositories on it may lead to it.
     const rules = isSameHost ? deps : { ...deps, operatorOrigin: undefined }
-    if (!isSameHost) await resolveAccess(own, rules).catch(rethrowPermanent)
+    if (!isSameHost) await resolveAccess(submoduleSource, rules).catch(rethrowPermanent)
     const id = `submodule-${key}-${createHash('sha256').update(target).digest('hex').slice(0, HASH_LENGTH)}`
     const bytesMax = await measureRest(deps, key, id)
-    const mirror = await openMirror({ ...rules, bytesMax }, { ...own, id, signal, commits: [commit] })
+    const mirror = await openMirror({ ...rules, bytesMax }, { ...submoduleSource, id, signal, commits: [commit] })
     await requireCommit(mirror, commit, signal)
-    return { ...mirror, openSubmodule: createSubmoduleOpener(rules, { ...own, key, signal }) }
+    return { ...mirror, openSubmodule: createSubmoduleOpener(rules, { ...submoduleSource, key, signal }) }
   }
 }
 

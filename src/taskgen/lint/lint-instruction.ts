@@ -78,10 +78,11 @@ const ID_NAME_MIN = 5
 
 /** Finds whole test ids, and test names that are identifiers and not sentences. */
 function findTestIds({ unpinnedProse }: ParsedInstruction, { failToPass, pinned }: LintFacts): LintFinding[] {
-  const own = new Set(pinned.map(({ text }) => text))
+  const pinnedTexts = new Set(pinned.map(({ text }) => text))
   const ids = failToPass.flatMap((id) => {
     const name = (id.split(ID_SPLIT).at(-1) ?? '').replace(/\[.*$/s, '').split('.').at(-1) ?? ''
-    const isName = name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !own.has(name)
+    const isName =
+      name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !pinnedTexts.has(name)
     return isName ? [id, name] : [id]
   })
   return findTexts('leak_test_id', 'This is the name of a hidden test.', unpinnedProse, ids)
@@ -89,10 +90,10 @@ function findTestIds({ unpinnedProse }: ParsedInstruction, { failToPass, pinned 
 
 /** Matches bare file names only if they look like tests; data files have arbitrary names. */
 function findTestFiles({ unpinnedProse }: ParsedInstruction, { hidden, pinned }: LintFacts): LintFinding[] {
-  const own = new Set(pinned.map(({ text }) => text))
+  const pinnedTexts = new Set(pinned.map(({ text }) => text))
   const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
   const names = paths.map((path) => path.slice(path.lastIndexOf('/') + 1)).filter((name) => /test|spec/i.test(name))
-  const all = [...paths, ...names].filter((text) => !own.has(text))
+  const all = [...paths, ...names].filter((text) => !pinnedTexts.has(text))
   return findTexts('leak_test_file', 'This is a file of the hidden tests.', unpinnedProse, all)
 }
 
@@ -190,10 +191,10 @@ function findCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
 
 function findCopiedShingles(text: string, gold: readonly string[]): LintFinding[] {
   const known = new Set(gold.flatMap(listShingles))
-  const own = listShingles(text)
-  const shared = own.filter((each) => known.has(each))
-  if (own.length === 0 || shared.length / own.length <= SHARED_SHARE_MAX) return []
-  const percent = ((100 * shared.length) / own.length).toFixed(1)
+  const shingles = listShingles(text)
+  const shared = shingles.filter((each) => known.has(each))
+  if (shingles.length === 0 || shared.length / shingles.length <= SHARED_SHARE_MAX) return []
+  const percent = ((100 * shared.length) / shingles.length).toFixed(1)
   const detail = `${percent} % of the text, in runs of ${SHINGLE_WORDS} words, is code of the change; at most ${100 * SHARED_SHARE_MAX} % is allowed.`
   return [newFinding('leak_gold_overlap', detail, shared[0])]
 }

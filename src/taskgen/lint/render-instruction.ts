@@ -60,8 +60,8 @@ export function renderInterface(pinned: readonly PinnedSymbol[]): string {
 }
 
 function renderList(title: string, pinned: readonly PinnedSymbol[], kind: PinnedSymbol['kind']): string[] {
-  const own = pinned.filter((each) => each.kind === kind)
-  return own.length === 0 ? [] : [title, '', ...own.map(renderLine), '']
+  const symbols = pinned.filter((each) => each.kind === kind)
+  return symbols.length === 0 ? [] : [title, '', ...symbols.map(renderLine), '']
 }
 
 const renderLine = ({ text, signature }: PinnedSymbol): string =>

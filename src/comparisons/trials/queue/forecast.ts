@@ -97,14 +97,14 @@ export type AdmissionFacts = {
  */
 export function decideAdmission(facts: AdmissionFacts): 'start' | 'wait' | 'pause' {
   const { budgetMicros, countedMicros, liveMicros, settings, setting, floorMicros } = facts
-  const own = settings[setting]
-  const needMicros = own?.expectedMicros ?? 0
+  const forecast = settings[setting]
+  const needMicros = forecast?.expectedMicros ?? 0
   const runningMicros = settings.reduce((sum, { running, expectedMicros }) => sum + running * expectedMicros, 0)
   const leftMicros = budgetMicros - countedMicros - liveMicros
   const isCovered = countedMicros + Math.max(liveMicros, runningMicros) + needMicros <= budgetMicros
   if (leftMicros > 0 && isCovered) return 'start'
   if (settings.some(({ running }) => running > 0)) return 'wait'
-  return leftMicros > 0 && own?.isMeasured === false && leftMicros >= floorMicros ? 'start' : 'pause'
+  return leftMicros > 0 && forecast?.isMeasured === false && leftMicros >= floorMicros ? 'start' : 'pause'
 }
 
 const usd = (micros: number): string => `$${Number((micros / 1e6).toFixed(6))}`

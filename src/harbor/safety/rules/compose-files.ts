@@ -116,14 +116,15 @@ const matchConfig = (configs: Value | undefined, path: string, name: string): Ru
 
 const matchSecrets = (view: TaskView): RuleMatch[] => [
   ...listRawServices(view).flatMap((service) => {
-    const own = isEnabled(service.settings.secrets) ? [`${service.path}.secrets`] : []
+    const serviceSecrets = isEnabled(service.settings.secrets) ? [`${service.path}.secrets`] : []
     const build = findBuild(service)
-    return [...own, ...(isEnabled(build?.secrets) || isEnabled(build?.ssh) ? [`${service.path}.build`] : [])].map(
-      (path) => ({
-        path,
-        detail: 'No secret of the host is handed to a task.',
-      }),
-    )
+    return [
+      ...serviceSecrets,
+      ...(isEnabled(build?.secrets) || isEnabled(build?.ssh) ? [`${service.path}.build`] : []),
+    ].map((path) => ({
+      path,
+      detail: 'No secret of the host is handed to a task.',
+    }))
   }),
   ...view.composes
     .filter(({ table }) => isEnabled(table.secrets))

@@ -14,10 +14,10 @@ const isHostNamespace = (value: unknown): boolean =>
 const matchHostNamespaces = (view: TaskView) =>
   listRawServices(view).flatMap((service) => {
     const { path, settings } = service
-    const own = NAMESPACES.filter((key) => isHostNamespace(settings[key])).map((key) => `${path}.${key}`)
+    const shared = NAMESPACES.filter((key) => isHostNamespace(settings[key])).map((key) => `${path}.${key}`)
     const built = isHostNamespace(findBuild(service)?.network) ? [`${path}.build`] : []
     const joined = isTable(settings.networks) && Object.hasOwn(settings.networks, 'host') ? [`${path}.networks`] : []
-    return [...own, ...built, ...joined].map((at) => ({
+    return [...shared, ...built, ...joined].map((at) => ({
       path: at,
       detail: 'The service would share a namespace of the host.',
     }))

@@ -16,13 +16,15 @@ const isSecret = ({ name, hasFallback }: VariableReference): boolean =>
 function matchUndeclared(view: TaskView): RuleMatch[] {
   const declared = new Set(view.environments.flatMap(({ env }) => env.map(({ name }) => name)))
   // A service's own variable in its command lacks a second dollar sign; it does not refer to the runner.
-  const own = new Set(listRawServices(view).flatMap(({ settings }) => listNames(settings.environment)))
+  const serviceVariables = new Set(listRawServices(view).flatMap(({ settings }) => listNames(settings.environment)))
   return (
     listComposeVariables(view)
       .filter((variable) => !SUPPLIED_BY_HARBOR.test(variable.name) && !variable.hasFallback && !isSecret(variable))
       // Mounts have their own rule.
       .filter(({ path }) => !/\.volumes\.\d+(?:\.|$)/.test(path))
-      .filter(({ name, path }) => !declared.has(name) && !(own.has(name) && !path.includes('.environment.')))
+      .filter(
+        ({ name, path }) => !declared.has(name) && !(serviceVariables.has(name) && !path.includes('.environment.')),
+      )
       .map(({ path, name }) => ({
         path,
         detail: `${name} would come from the runner. Declare it in task.toml.`,
