@@ -320,7 +320,11 @@ const selectCalls = (db: Db) =>
         'cacheWrite1h', cache_write_1h, 'output', output, 'reasoning', reasoning)`.as('usage'),
     )
 
-export async function upsertBudget(db: Db, budget: { id: string; workspaceId: string; budgetMicros: number | null }) {
+/** Creates a shared budget or changes its limit; null removes the limit. Earlier spend stays counted. */
+export async function setSharedBudget(
+  db: Db,
+  budget: { id: string; workspaceId: string; budgetMicros: number | null },
+) {
   await db
     .insertInto('gateway_budgets')
     .values({ id: budget.id, workspace_id: budget.workspaceId, budget_micros: budget.budgetMicros })
@@ -331,8 +335,9 @@ export async function upsertBudget(db: Db, budget: { id: string; workspaceId: st
 export type GranteeRef = { workspaceId: string; grantee: string }
 
 /**
- * Returns the spend of a grantee in closed grants since the last call, without reservations of open calls. Those follow
- * once they are settled; open calls of dead gateways are marked as lost here.
+ * Returns the spend of a grantee in closed grants since the last call. Called in the transaction that stores the spend, so
+ * that it is counted once. Reservations of open calls follow once they are settled; open calls of dead gateways are marked
+ * as lost here.
  */
 export async function takeSpend(tx: Db, { workspaceId, grantee }: GranteeRef): Promise<number> {
   const isUncounted = sql`workspace_id = ${workspaceId} and subject = ${grantee} and closed_at is not null and counted_at is null`

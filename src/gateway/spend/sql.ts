@@ -3,6 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Terms } from '../ledger.ts'
 import type { GranteeRef } from '../sql.ts'
 
+/** Returns the spend of a grantee in grants opened since a time, counted or not. */
 export async function readSpendSince(db: Db, { workspaceId, grantee }: GranteeRef, since: Date): Promise<number> {
   const { rows } = await sql<{ spent: number }>`
     select coalesce(sum(spent_micros), 0)::bigint as spent from gateway_grants

@@ -2,20 +2,23 @@ import { type ZodType, z } from 'zod'
 import { type Db, transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import {
-  analyzeJobs,
-  countQueued,
-  countWorkers,
+  countLiveWorkers,
+  countWaitingJobs,
   deleteLimit,
-  deleteQueued,
+  deleteQueuedJobs,
   insertJobs,
   insertSelected,
   type JobSelect,
   listWorkerProcesses,
   type NewJob,
   notifyWorkers,
+  refreshJobStatistics,
   requestCancel,
   upsertLimit,
 } from './sql.ts'
+
+/** Queries that other folders, which may not import sql.ts, use as they are. */
+export { countLiveWorkers, countWaitingJobs, deleteQueuedJobs, refreshJobStatistics }
 
 /** A job type as the queue knows it. Enqueuing needs no more, so callers need not import the handler. */
 export type JobType<P> = {
@@ -162,18 +165,10 @@ function toNewJob<P>(type: JobType<P>, job: EnqueueOptions & { payload: P }): Ne
 export const enqueueSelected = <P>(tx: Db, type: JobType<P>, select: JobSelect): Promise<number> =>
   insertSelected(tx, toTypeSettings(type), select)
 
-/** Call after enqueuing many jobs: plans cached for a small table scan all of it. Autovacuum does the same, later. */
-export const refreshJobStatistics = async (db: Db): Promise<void> => void (await analyzeJobs(db))
-
 /** Cancels jobs. Running ones are `requested` to stop. Jobs that are done, failed or unknown are not in the result. */
 export async function cancelAll(tx: Db, ids: readonly string[]): Promise<Map<string, 'canceled' | 'requested'>> {
   const rows = await requestCancel(tx, ids)
   return new Map(rows.map((row) => [row.id, row.state === 'canceled' ? 'canceled' : 'requested']))
-}
-
-/** Deletes jobs that are still queued. Running and ended jobs are left alone. */
-export async function deleteQueuedJobs(tx: Db, ids: readonly string[]): Promise<void> {
-  await deleteQueued(tx, ids)
 }
 
 /**
@@ -197,9 +192,3 @@ export async function listLiveWorkers(db: Db, withinSeconds: number): Promise<Li
     seenAt: seenAt.toISOString(),
   }))
 }
-
-/** Counts the jobs of all processes that could start now. */
-export const countWaitingJobs = (db: Db): Promise<number> => countQueued(db)
-
-/** Counts worker processes whose last heartbeat is at most `withinSeconds` old. */
-export const countLiveWorkers = (db: Db, withinSeconds: number): Promise<number> => countWorkers(db, withinSeconds)

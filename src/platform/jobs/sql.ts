@@ -81,7 +81,8 @@ export async function insertSelected(tx: Db, settings: JobTypeSettings, select: 
   return rows[0]?.jobs ?? 0
 }
 
-export const analyzeJobs = (db: Db) => sql`analyze jobs`.execute(db)
+/** Call after enqueuing many jobs: plans cached for a small table scan all of it. Autovacuum does the same, later. */
+export const refreshJobStatistics = (db: Db) => sql`analyze jobs`.execute(db)
 
 export type RecurringJobRow = Pick<NewJob, 'id' | 'payload' | 'priority'> & {
   type: string
@@ -131,8 +132,10 @@ export async function requestCancel(tx: Db, ids: readonly string[]): Promise<{ i
   return rows
 }
 
-export const deleteQueued = (tx: Db, ids: readonly string[]) =>
-  sql`delete from jobs where id = any(${ids}::uuid[]) and state = 'queued'`.execute(tx)
+/** Deletes jobs that are still queued. Running and ended jobs are left alone. */
+export async function deleteQueuedJobs(tx: Db, ids: readonly string[]): Promise<void> {
+  await sql`delete from jobs where id = any(${ids}::uuid[]) and state = 'queued'`.execute(tx)
+}
 
 export const upsertLimit = (tx: Db, key: string, slots: number) =>
   tx
@@ -346,7 +349,8 @@ export const upsertWorker = (db: Db, worker: WorkerRow) =>
 
 export const deleteWorker = (db: Db, id: string) => db.deleteFrom('workers').where('id', '=', id).execute()
 
-export async function countWorkers(db: Db, withinSeconds: number): Promise<number> {
+/** Counts worker processes whose last heartbeat is at most `withinSeconds` old. */
+export async function countLiveWorkers(db: Db, withinSeconds: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(distinct (host, process_id))::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
   `.execute(db)
@@ -354,7 +358,7 @@ export async function countWorkers(db: Db, withinSeconds: number): Promise<numbe
 }
 
 /** Counts jobs that could start now. Recurring jobs need no further worker, so they do not count. */
-export async function countQueued(db: Db): Promise<number> {
+export async function countWaitingJobs(db: Db): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from jobs where state = 'queued' and run_at <= now() and every_seconds is null
   `.execute(db)
