@@ -19,6 +19,9 @@ import { type AuditActor, record } from '../workspaces/audit.ts'
 import { type Benchmark, BenchmarkFinding, BenchmarkTask, type BenchmarkTaskFiles } from './schema.ts'
 import * as rows from './sql.ts'
 
+/** A query that comparisons, which may not import sql.ts, use as it is. */
+export const { findResolvedDataset } = rows
+
 export type BenchmarkDeps = {
   db: Db
   blobs: Blobs
@@ -178,14 +181,6 @@ function toFailedFreeze(faults: readonly TaskFault[]): FreezeResult {
   const missing = faults.find(({ reason }) => reason === 'missing')
   if (missing) return { kind: 'gone', detail: missing.detail }
   return { kind: 'changed', detail: faults[0]?.detail ?? '' }
-}
-
-/** Finds the dataset that a benchmark was resolved to. It can be frozen even after the benchmark is removed. */
-export async function findResolvedDataset(
-  db: Db,
-  ref: rows.BenchmarkRef,
-): Promise<{ tasks: number; resolved: unknown } | undefined> {
-  return rows.findResolved(db, ref)
 }
 
 /** Resolution of a dataset, as stored in the database. */

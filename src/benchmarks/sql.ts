@@ -35,8 +35,8 @@ export const findBenchmarkRow = (db: Db, { workspaceId, datasetOrg, dataset }: B
     .where('dataset', '=', dataset)
     .executeTakeFirst()
 
-/** Finds the stored resolution, which is enough to download the same content again. */
-export const findResolved = (db: Db, { workspaceId, datasetOrg, dataset }: BenchmarkRef) =>
+/** Finds the dataset that a benchmark was resolved to. It can be frozen even after the benchmark is removed. */
+export const findResolvedDataset = (db: Db, { workspaceId, datasetOrg, dataset }: BenchmarkRef) =>
   db
     .selectFrom('benchmarks')
     .select(['tasks', 'resolved'])

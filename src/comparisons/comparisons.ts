@@ -213,8 +213,8 @@ export async function requireScope(db: Db, workspaceId: string, scope: rows.Comp
   await readSource(db, workspaceId, scope)
 }
 
-export const hasOpenComparisons = (db: Db, repository: number): Promise<boolean> =>
-  rows.hasOpenComparisons(db, repository)
+/** A query that other folders, which may not import sql.ts, use as it is. */
+export const { hasOpenComparisons } = rows
 
 /** Builds the statuses of many comparisons with a constant number of queries. */
 async function buildStatuses(db: Db, comparisons: rows.ComparisonRow[]): Promise<Comparison[]> {

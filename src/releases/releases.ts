@@ -169,7 +169,8 @@ export async function findNamedPicks(db: Db, owner: string, name: string, id: st
 
 const toPublicRelease = (row: rows.ReleaseRow) => ({ ...parseDocument(row), withdrawn: toWithdrawal(row) })
 
-export const listPublicTasks = (db: Db, repository: number) => rows.listPublicTasks(db, repository)
+/** A query that other folders, which may not import sql.ts, use as it is. */
+export const { listPublicTasks } = rows
 
 const REPOSITORIES_MAX = 500
 

@@ -59,20 +59,18 @@ export const createFirstWorkspace = (db: Db): Promise<string | undefined> =>
 export const ensureBootstrapKey = (db: Db, key: string): Promise<void> =>
   transact(db, async (tx) => {
     await lock(tx, 'bootstrap')
-    await ensureKey(tx, key, LOCAL_WORKSPACE)
+    const workspace =
+      (await findWorkspace(tx, LOCAL)) ?? (await insertWorkspace(tx, { id: newId(), ...LOCAL_WORKSPACE }))
+    if (!workspace) throw new Error(`The workspace ${LOCAL} could not be created.`)
+    const existing = await findKeyByHash(tx, hashKey(key))
+    if (existing && existing.workspace_id !== workspace.id) {
+      throw new Error('ASSAY_BOOTSTRAP_KEY is already a key of another workspace. Choose a new one.')
+    }
+    if (existing) return void (await promoteKey(tx, existing.id))
+    const input = { name: 'bootstrap key', permission: 'admin', expiresAt: null } as const
+    const stored = await storeKey(tx, workspace.id, key, input)
+    await record(tx, { workspaceId: workspace.id, actor: 'system', action: 'key.created', subject: stored.id })
   })
-
-async function ensureKey(tx: Db, key: string, input: CreateWorkspaceInput): Promise<void> {
-  const workspace = (await findWorkspace(tx, input.login)) ?? (await insertWorkspace(tx, { id: newId(), ...input }))
-  if (!workspace) throw new Error(`The workspace ${input.login} could not be created.`)
-  const existing = await findKeyByHash(tx, hashKey(key))
-  if (existing && existing.workspace_id !== workspace.id) {
-    throw new Error('ASSAY_BOOTSTRAP_KEY is already a key of another workspace. Choose a new one.')
-  }
-  if (existing) return void (await promoteKey(tx, existing.id))
-  const stored = await storeKey(tx, workspace.id, key, { name: 'bootstrap key', permission: 'admin', expiresAt: null })
-  await record(tx, { workspaceId: workspace.id, actor: 'system', action: 'key.created', subject: stored.id })
-}
 
 export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: string; login: string }> {
   const row = await findWorkspace(db, login)
