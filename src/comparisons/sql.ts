@@ -1,4 +1,4 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type Selectable, type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, executePrepared, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
@@ -105,22 +105,7 @@ type NewComparisonRow = {
 export const insertComparison = (tx: Db, row: NewComparisonRow) =>
   tx.insertInto('comparisons').values(row).returning('key').executeTakeFirstOrThrow()
 
-export type NewSetting = {
-  id: string
-  catalog_id: string
-  name: string
-  label: string
-  provider: string
-  custom: boolean
-  harness: string
-  harness_version: string
-  reasoning_level: string
-  credential_id: string
-  configuration: string | null
-  configuration_version: number | null
-  configuration_digest: string | null
-  timeout_multiplier: number | null
-}
+export type NewSetting = Omit<Selectable<DB['comparison_settings']>, 'comparison' | 'position' | 'isolation'>
 
 export const insertSettings = (tx: Db, comparison: number, settings: readonly NewSetting[]) =>
   tx
