@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Insertable, sql } from 'kysely'
 import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
+import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const BENCHMARK_COLUMNS = [
@@ -94,21 +95,7 @@ export const setCalibration = (tx: Db, benchmarkId: string, name: string, calibr
     .where('name', '=', name)
     .execute()
 
-type NewBenchmark = {
-  id: string
-  workspace_id: string
-  dataset_org: string
-  dataset: string
-  reference: string
-  ref: string
-  resolved_ref: string
-  digest: string
-  description: string
-  tasks: number
-  resolved: string
-  ruleset: string
-  warnings: string
-}
+type NewBenchmark = Omit<Insertable<DB['benchmarks']>, 'added_at' | 'calibrated_in'>
 
 /** Inserts a benchmark, replacing an existing one. */
 export async function replaceBenchmark(tx: Db, row: NewBenchmark, tasks: { name: string; digest: string }[]) {

@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
+import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { SettingPick } from './aggregate.ts'
 
@@ -99,22 +100,8 @@ export const listPublicRepositories = (db: Db, limit: number) =>
     .limit(limit)
     .execute()
 
-export type NewRelease = {
-  id: string
-  workspace_id: string
-  repository: number
-  sequence: number
-  source_kind: string
-  host: string
-  repository_id: number
-  owner: string
-  name: string
-  released_at: Date
-  fingerprint: string
-  content_hash: string
+export type NewRelease = Omit<Selectable<DB['releases']>, 'picks' | 'withdrawn_at' | 'withdrawn_reason'> & {
   picks: SettingPick[]
-  document: string
-  language: string | null
 }
 
 export const insertRelease = (tx: Db, { picks, ...row }: NewRelease) =>

@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
+import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const COLUMNS = [
@@ -48,18 +49,10 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
 export const findGitRow = (db: Db, id: number) =>
   db.selectFrom('repositories').select('id').where('source_kind', '=', 'git').where('id', '=', id).executeTakeFirst()
 
-export type NewRepository = {
-  workspace_id: string
-  id: number
-  owner: string
-  name: string
-  source_kind: 'github' | 'git'
-  host: string
-  url: string | null
-  credential_id: string | null
-  stored_credential_id: string | null
-  visibility: 'public' | 'private'
-}
+export type NewRepository = Omit<
+  Selectable<DB['repositories']>,
+  'key' | 'connected_at' | 'removed_at' | 'visibility_checked_at'
+>
 
 /** Upserts a repository by its id. A renamed repository keeps its row. */
 export const saveRepository = (tx: Db, row: NewRepository) =>

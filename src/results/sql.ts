@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
+import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 
 /** Notification channel. The payload is the name whose results changed; lists change with every notification. */
@@ -8,18 +9,7 @@ export const CHANGED_CHANNEL = 'assay_results'
 /** Serializes publishers of one name, because the default line depends on all of them. */
 export const lockName = (tx: Db, nameKey: string) => lock(tx, `results ${nameKey}`)
 
-export type NewLine = {
-  repository: number
-  name_key: string
-  release_id: string
-  released_at: Date
-  publisher: string
-  is_default: boolean
-  search: string
-  card: string
-  line: string
-  language: string | null
-}
+export type NewLine = Selectable<DB['result_lines']>
 
 /** Replaces the lines of a name. Listeners are notified when the transaction commits. */
 export async function replaceLines(tx: Db, nameKey: string, lines: readonly NewLine[]): Promise<void> {

@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Db, executePrepared, pageNewestFirst } from '../platform/db/db.ts'
+import type { DB } from '../platform/db/tables.gen.ts'
 import type { KeyCaller, KeyPermission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -31,15 +32,7 @@ export const storeVerified = (tx: Db, login: string, isVerified: boolean) =>
     .returning(['id', 'login', 'verified_at'])
     .executeTakeFirst()
 
-type NewKey = {
-  id: string
-  workspace_id: string
-  name: string
-  permission: KeyPermission
-  hash: Buffer
-  last4: string
-  expires_at: Date | null
-}
+type NewKey = Omit<Selectable<DB['api_keys']>, 'created_at' | 'last_used_at'>
 
 export const insertKey = (db: Db, key: NewKey) =>
   db.insertInto('api_keys').values(key).returningAll().executeTakeFirstOrThrow()

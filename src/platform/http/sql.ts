@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db } from '../db/db.ts'
+import type { DB } from '../db/tables.gen.ts'
 
 export const findIdempotencyKey = (db: Db, scope: string, key: string) =>
   db
@@ -10,13 +11,7 @@ export const findIdempotencyKey = (db: Db, scope: string, key: string) =>
     .where('created_at', '>', sql<Date>`now() - interval '24 hours'`)
     .executeTakeFirst()
 
-type IdempotencyKeyRow = {
-  scope: string
-  key: string
-  request_hash: Buffer
-  status: number | null
-  body: string | null
-}
+type IdempotencyKeyRow = Omit<Selectable<DB['idempotency_keys']>, 'created_at'>
 
 /** Stores a key. Overwrites an existing one: callers have checked that it is pending or expired. */
 export const insertIdempotencyKey = (db: Db, stored: IdempotencyKeyRow) =>
