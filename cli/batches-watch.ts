@@ -177,9 +177,9 @@ async function readUntilEnd(
 export function formatBatch(run: BatchRun): string[] {
   const { counts, byDifficulty, rejections } = run
   const reason = describeWaiting(run)
-  const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) => [
-    ...[name, String(requested), String(selected), String(ready)],
-  ])
+  const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) =>
+    [name, requested, selected, ready].map(String),
+  )
   const rejected = Object.entries(rejections).map(([reason, count]) => `${count} ${reason}`)
   return [
     formatHeadline(run),

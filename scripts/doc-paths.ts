@@ -8,11 +8,11 @@ const PATH =
 
 /** Lists paths in a page that do not exist: in inline code, in fenced blocks and in links. */
 export function listMissingPaths(page: string, text: string, exists: (path: string) => boolean): string[] {
-  const inCode = [...(text.match(FENCE) ?? []), ...text.replaceAll(FENCE, '').matchAll(INLINE)].flatMap((code) =>
-    (typeof code === 'string' ? code : (code[1] ?? '')).split(/[\s'"`,;:()]+/),
-  )
-  const named = inCode.filter((word) => PATH.test(word))
-  const linked = [...text.replaceAll(FENCE, '').matchAll(LINK)]
+  const prose = text.replaceAll(FENCE, '')
+  const inlineCode = [...prose.matchAll(INLINE)].map(([, code = '']) => code)
+  const words = [...(text.match(FENCE) ?? []), ...inlineCode].flatMap((code) => code.split(/[\s'"`,;:()]+/))
+  const named = words.filter((word) => PATH.test(word))
+  const linked = [...prose.matchAll(LINK)]
     .map(([, target = '']) => target.replace(/#.*$/, ''))
     .filter((target) => target !== '' && !/^[a-z]+:/.test(target))
     .map((target) => normalize(join(dirname(page), target)))

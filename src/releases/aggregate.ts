@@ -137,7 +137,7 @@ export function choosePicks(
   ]
   const value = frontier.find(({ id }) => id === accurate.id || !isWorse(id, accurate.id))
   if (value && accurate.tasks >= BEST_VALUE_TASKS_MIN) roles.push([value.id, 'best-value'])
-  return [...Map.groupBy(roles, ([id]) => id)].map(([id, own]) => ({ id, roles: own.map(([, role]) => role) }))
+  return [...Map.groupBy(roles, ([id]) => id)].map(([id, group]) => ({ id, roles: group.map(([, role]) => role) }))
 }
 
 const isMoreAccurate = (a: PickCandidate, b: PickCandidate): boolean =>

@@ -11,10 +11,9 @@ import {
 import { insideBrackets, splitArguments } from './python-statements.ts'
 
 /**
- * Returns why Python tests let the submission decide what they compare: it names a file that they read, writes an SQL
- * statement, a pattern or a schema that they use, they compare it with itself, or they check only its form. Undefined:
- * none was found.
- * `others`: further files of the tests, which may compare the same contents.
+ * Finds a place where the submission decides what Python tests compare, and describes it. Such tests read a file that the
+ * submission names; use its SQL statement, pattern or schema; compare it with itself; or check only its form. `others`:
+ * further files of the tests, which may compare the same contents.
  */
 export function findSubmittedUse(
   source: string,

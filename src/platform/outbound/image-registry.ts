@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { Resolve } from './public-host.ts'
 import { type AllowedHost, coversHost, hostOf, isPublicAddress, mayBePublic } from './url-rules.ts'
 
-/** Returns the registry that an image reference names, or undefined if it is Docker's default one. */
+/** Returns the registry that an image reference names. Undefined: Docker's default registry. */
 function parseRegistry(reference: string): { host: string; port: number } | 'invalid' | undefined {
   const slash = reference.indexOf('/')
   const first = reference.slice(0, Math.max(0, slash))
@@ -18,7 +18,8 @@ function parseRegistry(reference: string): { host: string; port: number } | 'inv
  */
 export function hasPrivateRegistry(reference: string, allowed: readonly AllowedHost[] = []): boolean {
   const registry = parseRegistry(reference)
-  if (registry === undefined || registry === 'invalid') return registry === 'invalid'
+  if (registry === 'invalid') return true
+  if (registry === undefined) return false
   if (isAllowed(registry, registry.host, allowed)) return false
   return !mayBePublic(registry.host) || (isIP(registry.host) === 0 && !registry.host.includes('.'))
 }

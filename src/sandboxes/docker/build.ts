@@ -188,10 +188,10 @@ const RUNNING_IN = /^ ---> Running in ([0-9a-f]{12})$/
 const STEP_IMAGE = /^ ---> ([0-9a-f]{12})$/
 
 /**
- * Starts limiting a build, whose containers and images are read from its output: the processes of each container, and the
- * size of all its layers together with what the current container has written. The engine accepts these limits for
- * containers but not for builds. A command can print lines like those of the engine, so containers that existed before the
- * build are ignored, and so are images that do not exist or are already counted. Images with a name are bases.
+ * Limits the processes of each build container, and the size of all layers together with what the current container has
+ * written. The engine accepts such limits for containers but not for builds, so that containers and layers are found in the
+ * output of the build. A command can print the same lines to mislead this: containers that existed before the build and
+ * layers that do not exist or are already counted are therefore ignored, as are base images, which have a name.
  */
 async function startBuildLimiter(docker: Docker, { diskMb }: BuildLimits, onError: (error: unknown) => void) {
   const known = new Set(await listIds(docker))
