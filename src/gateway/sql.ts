@@ -320,18 +320,6 @@ const selectCalls = (db: Db) =>
         'cacheWrite1h', cache_write_1h, 'output', output, 'reasoning', reasoning)`.as('usage'),
     )
 
-/** Creates a shared budget or changes its limit; null removes the limit. Earlier spend stays counted. */
-export async function setSharedBudget(
-  db: Db,
-  budget: { id: string; workspaceId: string; budgetMicros: number | null },
-) {
-  await db
-    .insertInto('gateway_budgets')
-    .values({ id: budget.id, workspace_id: budget.workspaceId, budget_micros: budget.budgetMicros })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ budget_micros: budget.budgetMicros }))
-    .execute()
-}
-
 export type GranteeRef = { workspaceId: string; grantee: string }
 
 /**

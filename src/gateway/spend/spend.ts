@@ -8,8 +8,8 @@ import * as spendRows from './sql.ts'
 export type { GranteeRef } from '../sql.ts'
 
 /** Queries that other folders, which may not import sql.ts, use as they are. */
-export const { listGranteeCalls, setSharedBudget, takeSpend } = rows
-export const { listDailySpend, readSpendSince } = spendRows
+export const { listGranteeCalls, takeSpend } = rows
+export const { listDailySpend, readSpendSince, setSharedBudget } = spendRows
 
 /** Cost and usage of all settled calls of all grants of a grantee. */
 export type GranteeSpend = Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'>

@@ -3,6 +3,18 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Terms } from '../ledger.ts'
 import type { GranteeRef } from '../sql.ts'
 
+/** Creates a shared budget or changes its limit; null removes the limit. Earlier spend stays counted. */
+export async function setSharedBudget(
+  db: Db,
+  budget: { id: string; workspaceId: string; budgetMicros: number | null },
+) {
+  await db
+    .insertInto('gateway_budgets')
+    .values({ id: budget.id, workspace_id: budget.workspaceId, budget_micros: budget.budgetMicros })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ budget_micros: budget.budgetMicros }))
+    .execute()
+}
+
 /** Returns the spend of a grantee in grants opened since a time, counted or not. */
 export async function readSpendSince(db: Db, { workspaceId, grantee }: GranteeRef, since: Date): Promise<number> {
   const { rows } = await sql<{ spent: number }>`

@@ -247,14 +247,9 @@ export const markWaiting = (tx: Db, id: string, waiting: Waiting) =>
 
 /** Ends an open batch and returns its repository. Releases the archive if a retry is pointless. */
 /** Ends an open batch. Returns false if it was not open. */
-async function endBatch(
-  tx: Db,
-  id: string,
-  state: BatchRow['state'],
-  error: BatchError | null = null,
-): Promise<boolean> {
+async function endBatch(tx: Db, id: string, state: BatchRow['state'], error?: BatchError): Promise<boolean> {
   const row = await updateOpenBatch(tx, id)
-    .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
+    .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error ? JSON.stringify(error) : null })
     .$if(error?.retryable === false, (query) => query.set({ archive: null }))
     .returning('id')
     .executeTakeFirst()
