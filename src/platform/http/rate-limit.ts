@@ -63,7 +63,7 @@ const buildHeaders = (policy: string, remaining: number, resetSeconds: number): 
 
 /** Maximum number of event streams that one key has open in this process. */
 export const STREAMS_PER_KEY_MAX = 50
-/** The same for all keys of a workspace. Each key with a stream is looked up twice a second. */
+/** Maximum for all keys of a workspace together. Each key with a stream is looked up twice a second. */
 export const STREAMS_PER_WORKSPACE_MAX = 200
 const RETRY_SECONDS = 10
 

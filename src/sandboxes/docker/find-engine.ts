@@ -73,8 +73,8 @@ export async function findEngine({
 }
 
 /**
- * An engine of a stored credential is untrusted. It counts as remote: whether it is on this machine is known from its own
- * answers, and an engine on this machine names folders and processes that are then read and written.
+ * Returns false for an engine of a stored credential. Its answers must not show that it is on this machine, because we
+ * read and write the folders and processes that such an engine names. It is treated as remote.
  */
 const isTrusted = (connection: DockerConnection): boolean => connection.kind !== 'tcp' || !connection.publicOnly
 

@@ -66,15 +66,15 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
   const [cgroup] = launch.cgroups
   if (cgroup === undefined) throw new SandboxUnavailable('runc needs cgroups.')
   while (!isOver()) {
-    const first = (await isCreated(launch)) ? await findFirstProcess(await listProcesses(cgroup)) : undefined
+    const first = (await isNetworkCreated(launch)) ? await findFirstProcess(await listProcesses(cgroup)) : undefined
     if (first) return first
     await wait(POLL_MS)
   }
   return undefined
 }
 
-/** Reports whether the sandbox was created. Only one with ports has to wait, because its network must exist. */
-const isCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
+/** Reports whether the network of the sandbox has been created. Always true without ports, for which it need not exist yet. */
+const isNetworkCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
   spec.ports.length === 0 || exists(join(folder, 'created'))
 
 async function findFirstProcess(pids: number[]): Promise<ProcessMark | undefined> {
@@ -112,8 +112,17 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 const MASKED = [
-  ...['/proc/acpi', '/proc/asound', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
-  ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware', '/sys/devices/virtual/powercap'],
+  '/proc/acpi',
+  '/proc/asound',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/sys/firmware',
+  '/sys/devices/virtual/powercap',
 ]
 const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
