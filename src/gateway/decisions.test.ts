@@ -225,7 +225,7 @@ describe('the cost of a call', () => {
       usage: { input: 7, cacheRead: 50, output: 2 },
       costSource: 'estimated',
     })
-    expect(settleAnswer(facts, { ...cut, quietMs: 5_200 }, estimate).usage.output).toBe(12)
+    expect(settleAnswer(facts, { ...cut, textDelayMs: 5_200 }, estimate).usage.output).toBe(12)
     expect(settleSilent({ ...facts, totalMs: 5_200 }, estimate, OUTAGE).usage).toMatchObject({
       input: 100,
       output: 10,

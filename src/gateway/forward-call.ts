@@ -119,11 +119,11 @@ async function relayAnswer(
   if (call.kind === 'count') return { settlement: settleFree(facts, wasCut ? 'upstream' : null), finish }
 
   const firstTextMs = tapped.firstTextAt === null ? null : collectFacts(tapped.firstTextAt).firstByteMs
-  const quietMs = firstTextMs ?? facts.totalMs
+  const textDelayMs = firstTextMs ?? facts.totalMs
   const isWhole = tapped.isComplete && tapped.error === null && !wasCut
   const cut = { error: tapped.error, timeouts, stalledMs, elapsedMs: facts.totalMs }
   const attribution = isWhole ? null : await attributeCut(runtime, context, prepared, cut)
-  const settlement = settleAnswer(facts, { ...tapped, attribution, quietMs }, estimate)
+  const settlement = settleAnswer(facts, { ...tapped, attribution, textDelayMs }, estimate)
   warnAboutCappedUsage(runtime, prepared, tapped, settlement)
   return { settlement, finish }
 }

@@ -29,8 +29,8 @@ export type CostEstimate = {
 /** The cause of a failure, and the answer to the gateway's own request if one was sent. */
 export type Attribution = { failure: FailureKind; probeAnswer: TappedAnswer | null }
 
-/** `attribution` is null if the answer is complete. `quietMs` is the time before the first text. */
-type AttributedAnswer = TappedAnswer & { attribution: Attribution | null; quietMs?: number }
+/** `attribution` is null if the answer is complete. `textDelayMs` is the time before the first text. */
+type AttributedAnswer = TappedAnswer & { attribution: Attribution | null; textDelayMs?: number }
 
 /** Settles a call that was answered, at the reported usage or at an estimate of what the provider produced. */
 export function settleAnswer(facts: CallFacts, answer: AttributedAnswer, estimate: CostEstimate): Settlement {
@@ -105,10 +105,10 @@ function capUnbelievable(cost: CallCost, reported: Usage, estimate: CostEstimate
   return isOverrun ? cost : capCost(cost, estimate)
 }
 
-const computeCost = (answer: TappedAnswer & { quietMs?: number }, estimate: CostEstimate): CallCost =>
+const computeCost = (answer: TappedAnswer & { textDelayMs?: number }, estimate: CostEstimate): CallCost =>
   answer.usage
     ? meterCost(answer.usage, answer.serviceTier, estimate)
-    : estimateCost(answer, answer.quietMs ?? 0, estimate)
+    : estimateCost(answer, answer.textDelayMs ?? 0, estimate)
 
 function meterCost(reported: Usage, serviceTier: string | null, estimate: CostEstimate): CallCost {
   const { prices } = estimate
@@ -148,8 +148,8 @@ function clipUsage(usage: Usage, { inputMax, outputMax }: CostEstimate): Usage {
 const HIDDEN_TOKENS_PER_SECOND = 50
 const HIDDEN_GRACE_MS = 5_000
 
-const estimateHiddenTokens = (quietMs: number): number =>
-  Math.floor((Math.max(0, quietMs - HIDDEN_GRACE_MS) / 1000) * HIDDEN_TOKENS_PER_SECOND)
+const estimateHiddenTokens = (textDelayMs: number): number =>
+  Math.floor((Math.max(0, textDelayMs - HIDDEN_GRACE_MS) / 1000) * HIDDEN_TOKENS_PER_SECOND)
 
 type ProducedOutput = Pick<TappedAnswer, 'partial' | 'isStream'>
 
@@ -157,10 +157,10 @@ type ProducedOutput = Pick<TappedAnswer, 'partial' | 'isStream'>
  * Estimates the bill for a call whose usage the provider did not report: all of the input, and the output that it had
  * produced.
  */
-function estimateCost({ partial, isStream }: ProducedOutput, quietMs: number, estimate: CostEstimate): CallCost {
+function estimateCost({ partial, isStream }: ProducedOutput, textDelayMs: number, estimate: CostEstimate): CallCost {
   const { prices, reservedMicros, outputMax } = estimate
   const known = partial.usage && clipUsage(partial.usage, estimate)
-  const [text, hidden] = [estimateTokens(partial.textBytes), estimateHiddenTokens(quietMs)]
+  const [text, hidden] = [estimateTokens(partial.textBytes), estimateHiddenTokens(textDelayMs)]
   // The quiet time of a call without streaming includes the time in which the text was produced.
   const produced = Math.max(known?.output ?? 0, isStream ? text + hidden : Math.max(text, hidden))
   const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }

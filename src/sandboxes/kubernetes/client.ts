@@ -9,7 +9,6 @@ type KubernetesMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type KubernetesRequest = {
   query?: Record<string, string | string[]>
   body?: unknown
-  timeoutMs?: number
 }
 
 const ANSWER_TIMEOUT_MS = 30_000
@@ -43,7 +42,7 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
     token ? { authorization: `Bearer ${await token()}` } : {}
 
   return {
-    async call(method, path, { query = {}, body, timeoutMs = ANSWER_TIMEOUT_MS } = {}) {
+    async call(method, path, { query = {}, body } = {}) {
       const bytes = body === undefined ? undefined : JSON.stringify(body)
       const headers = {
         ...(await authorization()),
@@ -51,7 +50,7 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
         ...(bytes === undefined ? {} : describeBody(method, bytes)),
       }
       const answer = Promise.withResolvers<IncomingMessage>()
-      const signal = AbortSignal.timeout(timeoutMs)
+      const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
       request(new URL(`${path}${formatQuery(query)}`, server), { method, agent, headers, signal })
         .once('response', answer.resolve)
         .on('error', (error) => answer.reject(toUnreachableError(server, error)))
