@@ -1,4 +1,4 @@
-import { evaluate, type PythonFlow, type PythonScope, spend, UNKNOWN_ORIGIN } from './python-flow.ts'
+import { countExamined, evaluate, type PythonFlow, type PythonScope, UNKNOWN_ORIGIN } from './python-flow.ts'
 import { insideBrackets, operandsBeside, outsideBrackets, splitArguments } from './python-statements.ts'
 
 const COMPARED = 'compares files of the submission with each other'
@@ -36,7 +36,7 @@ function* listEqualities(flow: PythonFlow, code: string): Generator<Operands> {
 /** Lists the operands beside an operator. */
 function* listOperands(flow: PythonFlow, code: string, pattern: RegExp): Generator<Operands> {
   for (const { 0: operator, index } of code.matchAll(pattern)) {
-    spend(flow, code.length)
+    countExamined(flow, code.length)
     yield operandsBeside(code, index, operator.length)
   }
 }
@@ -211,7 +211,7 @@ type CallArguments = string[] & { behind: string }
 /** Lists the arguments of calls in a statement. */
 export function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<CallArguments> {
   for (const { 0: call, index } of code.matchAll(pattern)) {
-    spend(flow, code.length)
+    countExamined(flow, code.length)
     const open = index + call.length
     const inside = insideBrackets(code, open - 1)
     yield Object.assign(splitArguments(inside), { behind: code.slice(open + inside.length + 1) })

@@ -35,7 +35,8 @@ type PythonFunction = { name: string; params: string[]; scope: PythonScope; resu
 export type PythonScope = {
   parent: PythonScope | undefined
   names: Map<string, PythonValue>
-  of: PythonFunction | undefined
+  /** Function whose body the scope is. Undefined at the top level. */
+  owner: PythonFunction | undefined
 }
 
 export type PythonFlow = {
@@ -46,7 +47,7 @@ export type PythonFlow = {
   readers: Map<string, Set<string>>
   isSubmitted: (path: string) => boolean
   /** Number of characters that were examined. */
-  spent: number
+  examined: number
 }
 
 /** Thrown for code that takes too long to follow. */
@@ -55,12 +56,12 @@ export class UnfollowablePython extends Error {}
 /** Maximum length of a statement that does not only list values. Some patterns take time quadratic in the length. */
 const STATEMENT_MAX = 5_000
 const DATA = /^[\w ]*= ?(?:[\s\d.,'[\]{}():+-]|True|False|None|\de-?\d)*$/
-const SPENT_MAX = 10_000_000
+const EXAMINED_MAX = 10_000_000
 
 /** Counts examined characters. Throws UnfollowablePython when a check has taken too many. */
-export function spend(flow: PythonFlow, characters: number): void {
-  flow.spent += characters
-  if (flow.spent > SPENT_MAX) throw new UnfollowablePython()
+export function countExamined(flow: PythonFlow, characters: number): void {
+  flow.examined += characters
+  if (flow.examined > EXAMINED_MAX) throw new UnfollowablePython()
 }
 
 /** Origin of a field of data that comes from a parameter. */
@@ -83,7 +84,7 @@ export function readFlow(source: string, submission: readonly string[]): PythonF
     isSubmitted: (path) =>
       submission.length === 0 ||
       submission.some((folder) => path === folder || path.startsWith(`${folder}/`) || folder.startsWith(`${path}/`)),
-    spent: 0,
+    examined: 0,
   }
   for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) if (!runRound(flow)) return flow
   throw new UnfollowablePython()
@@ -95,7 +96,7 @@ function placeInScopes(
   statements: readonly PythonStatement[],
   functions: Map<string, PythonFunction>,
 ): PythonFlow['statements'] {
-  const root: PythonScope = { parent: undefined, names: new Map(), of: undefined }
+  const root: PythonScope = { parent: undefined, names: new Map(), owner: undefined }
   const open: { indent: number; scope: PythonScope }[] = []
   return statements.map(({ indent, code }) => {
     while (open.length > 0 && indent <= (open.at(-1)?.indent ?? -1)) open.pop()
@@ -105,9 +106,9 @@ function placeInScopes(
     const params = splitArguments(insideBrackets(code, head.length - 1))
       .map((text) => /^\*{0,2}(\w+)/.exec(text)?.[1] ?? '')
       .filter((param) => !/^(?:self|cls)?$/.test(param))
-    const inner: PythonScope = { parent: scope, names: new Map(), of: undefined }
+    const inner: PythonScope = { parent: scope, names: new Map(), owner: undefined }
     const found = { name, params, scope: inner, result: emptyValue() }
-    inner.of = found
+    inner.owner = found
     functions.set(name, found)
     open.push({ indent, scope: inner })
     return { scope: inner, code: '' }
@@ -147,16 +148,19 @@ function runRound(flow: PythonFlow): boolean {
       const held = evaluate(flow, scope, value)
       return names.map((name) => assign(scope, name, held))
     }),
-    returnValue(flow, scope, code),
+    recordReturn(flow, scope, code),
     passArguments(flow, scope, code),
-    findReader(flow, scope, code),
+    recordReader(flow, scope, code),
   ])
   return changes.includes(true)
 }
 
-function returnValue(flow: PythonFlow, scope: PythonScope, code: string): boolean {
+/** Adds a returned value to the result of its function. Returns true if that changes it. */
+function recordReturn(flow: PythonFlow, scope: PythonScope, code: string): boolean {
   const returned = /^(?:return|yield(?: from)?)\b(.+)$/.exec(code)?.[1]
-  return returned !== undefined && scope.of !== undefined && addValue(scope.of.result, evaluate(flow, scope, returned))
+  return (
+    returned !== undefined && scope.owner !== undefined && addValue(scope.owner.result, evaluate(flow, scope, returned))
+  )
 }
 
 function assign(scope: PythonScope, name: string, value: PythonValue): boolean {
@@ -248,9 +252,9 @@ const NAME = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*(?!\s*=[^=])/g
 /** Returns the contents that an expression may have. */
 export function evaluate(flow: PythonFlow, scope: PythonScope, expression: string): PythonValue {
   const code = expression.trim()
-  spend(flow, code.length)
+  countExamined(flow, code.length)
   if (NUMBER.test(code) && isOneCall(code)) return toCount(evaluate(flow, scope, code.replace(NUMBER, '')), code)
-  const value = addNames(flow, scope, code)
+  const value = evaluateNames(flow, scope, code)
   for (const text of listStrings(flow, code, /'(\d+)'/g)) addText(value, text)
   if (/\b__file__\b/.test(code)) value.isTest = true
   for (const text of listStrings(flow, code, PART)) value.parts.add(text)
@@ -262,7 +266,7 @@ const listStrings = (flow: PythonFlow, code: string, pattern: RegExp): string[] 
   [...code.matchAll(pattern)].map(([, number = '']) => flow.strings[Number(number)] ?? '')
 
 /** Returns the contents of all names in an expression together. */
-function addNames(flow: PythonFlow, scope: PythonScope, code: string): PythonValue {
+function evaluateNames(flow: PythonFlow, scope: PythonScope, code: string): PythonValue {
   const value = emptyValue()
   for (const { 0: name, index } of blankSubscripts(flow, code).matchAll(NAME)) {
     const known = lookUp(flow, scope, name)
@@ -280,7 +284,7 @@ function blankSubscripts(flow: PythonFlow, code: string): string {
   for (const { 0: start, index } of code.matchAll(/(?<=[\w)\]])(?:\[|\.(?:get|pop|index)\()/g)) {
     const inside = insideBrackets(code, index + start.length - 1)
     const from = index + start.length
-    spend(flow, inside.length)
+    countExamined(flow, inside.length)
     if (!/^'\d+'/.test(inside))
       blanked = blanked.slice(0, from) + ' '.repeat(inside.length) + blanked.slice(from + inside.length)
   }
@@ -312,7 +316,7 @@ function addText(value: PythonValue, literal: string): void {
 function lookUp(flow: PythonFlow, scope: PythonScope | undefined, name: string): PythonValue | undefined {
   if (!scope) return flow.functions.get(name.replace('self.', ''))?.result
   const known = scope.names.get(name)
-  const isParam = scope.of?.params.includes(name) === true
+  const isParam = scope.owner?.params.includes(name) === true
   if (!isParam) return known ?? lookUp(flow, scope.parent, name)
   // A parameter that no call sets is a fixture, or not known.
   const given = known ?? flow.functions.get(name)?.result
@@ -326,15 +330,15 @@ const isRead = (flow: PythonFlow, code: string): boolean =>
 function readFile(flow: PythonFlow, { texts, isTest, ...held }: PythonValue): PythonValue {
   const read = { ...emptyValue(), ...held }
   const paths = [...texts].filter((text) => text.startsWith('/'))
-  const isForeign = paths.length === 0 || paths.some(flow.isSubmitted)
-  if (isForeign && !isTest && texts.size > 0) read.origins.add([...texts].toSorted().join(' '))
-  read.isOwn ||= isTest || !isForeign
+  const isSubmitted = paths.length === 0 || paths.some(flow.isSubmitted)
+  if (isSubmitted && !isTest && texts.size > 0) read.origins.add([...texts].toSorted().join(' '))
+  read.isOwn ||= isTest || !isSubmitted
   return read
 }
 
-/** Finds functions that read a file which depends on a parameter. */
-function findReader(flow: PythonFlow, scope: PythonScope, code: string): boolean {
-  const name = scope.of?.name
+/** Records a function that reads a file which depends on a parameter. Returns true if it is new. */
+function recordReader(flow: PythonFlow, scope: PythonScope, code: string): boolean {
+  const name = scope.owner?.name
   if (name === undefined || !READ.test(code)) return false
   const value = emptyValue()
   for (const [each] of code.matchAll(NAME)) addTo(value, lookUp(flow, scope, each) ?? emptyValue())
@@ -345,14 +349,14 @@ function findReader(flow: PythonFlow, scope: PythonScope, code: string): boolean
 }
 
 const dependsOnParam = (flow: PythonFlow, scope: PythonScope, name: string): boolean =>
-  scope.of?.params.includes(name) === true || lookUp(flow, scope, name)?.isUnknown === true
+  scope.owner?.params.includes(name) === true || lookUp(flow, scope, name)?.isUnknown === true
 
 /** Gives parameters the origins of the arguments of every call. Returns true if one is new. */
 function passArguments(flow: PythonFlow, scope: PythonScope, code: string): boolean {
   const changes = [...code.matchAll(/(?<!\w)(?:self\.)?(\w+)\s*\(/g)].flatMap(({ 0: call, 1: name = '', index }) => {
     const called = flow.functions.get(name)
     if (!called) return []
-    spend(flow, code.length)
+    countExamined(flow, code.length)
     const list = splitArguments(insideBrackets(code, index + call.length - 1))
     return list.map((argument, at) =>
       argument.startsWith('**')
