@@ -142,7 +142,7 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
-    level: levelOf(body),
+    level: parseLevel(body),
     outputTokens: limitOf(body.max_tokens, passes),
     alternatives: passes,
     reasoningTokens: tokensOf(objectOf(body.thinking).budget_tokens),
@@ -153,7 +153,7 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
       ['n', body.n, NO_ALTERNATIVES],
       ['best_of', body.best_of, NO_ALTERNATIVES],
     ]),
-    serverSideTools: serverSideToolsOf(body),
+    serverSideTools: findServerSideTools(body),
     surcharges: listUnusual(body, ORDINARY_VALUES),
     media: countMedia(listBlocks(body), mediaOf),
   }
@@ -169,7 +169,7 @@ const ORDINARY_VALUES = {
 const asksForCompaction = (body: JsonObject): boolean =>
   listOf(objectOf(body.context_management).edits).some((edit) => /^compact/.test(textOf(objectOf(edit).type) ?? ''))
 
-function levelOf(body: JsonObject): ParsedRequest['level'] {
+function parseLevel(body: JsonObject): ParsedRequest['level'] {
   const thinking = objectOf(body.thinking)
   if (thinking.type === 'disabled') return { off: true }
   const effort = textOf(objectOf(body.output_config).effort)
@@ -184,7 +184,7 @@ const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|too
 // Remote tool servers and containers of the provider.
 const SERVER_SIDE_FIELDS = ['mcp_servers', 'container']
 
-function serverSideToolsOf(body: JsonObject): string[] {
+function findServerSideTools(body: JsonObject): string[] {
   const tools = listOf(body.tools)
     .map((tool) => objectOf(tool).type ?? 'custom')
     .filter((type) => typeof type !== 'string' || !OWN_TOOLS.test(type))
@@ -269,13 +269,13 @@ function createMeter(): UsageMeter {
     takeEvent: createEventHandler(takeAny),
     takeBody: (json) => takeAny(objectOf(json)),
     read: () => ({
-      usage: last && usageOf(first, last),
+      usage: last && parseUsage(first, last),
       model,
       isComplete,
       isRefusal: stop === 'refusal',
       isTruncated: stop === 'max_tokens' || stop === 'model_context_window_exceeded',
-      partial: { usage: usageOf(first, first), textBytes },
-      serviceTier: last ? serviceTierOf({ ...first, ...last }) : null,
+      partial: { usage: parseUsage(first, first), textBytes },
+      serviceTier: last ? findServiceTier({ ...first, ...last }) : null,
       error,
     }),
   }
@@ -285,7 +285,7 @@ const blockBytes = ({ text, thinking, input }: JsonObject): number =>
   byteLength(text) + byteLength(thinking) + jsonBytes(input)
 
 /** Combines the usage at the start and at the end. The end repeats only counts that have changed. */
-function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {
+function parseUsage(first: JsonObject, last: JsonObject): Usage | undefined {
   const count = (name: string): number | undefined => tokensOf(last[name]) ?? tokensOf(first[name])
   const input = count('input_tokens')
   const output = tokensOf(last.output_tokens)
@@ -324,7 +324,7 @@ const toIterationUsage = (iteration: JsonObject): Usage => ({
 })
 
 /** Fast mode has its own price, whatever the service tier is. */
-const serviceTierOf = (usage: JsonObject): string | null =>
+const findServiceTier = (usage: JsonObject): string | null =>
   usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
 
 const ERROR_TYPES: Record<number, string> = {

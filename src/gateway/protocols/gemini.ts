@@ -134,18 +134,18 @@ function parseRequest({ model, isStream = false }: WireOperation, body: JsonObje
   return {
     model,
     isStream,
-    level: levelOf(thinking),
+    level: parseLevel(thinking),
     reasoningTokens: tokensOf(field(thinking, 'thinkingBudget')),
-    outputTokens: outputTokensOf(config),
+    outputTokens: parseOutputTokens(config),
     alternatives: alternativesOf(field(config, 'candidateCount')),
     invalidCounts: listInvalidCountsIn(body),
-    serverSideTools: [...new Set([body, ...listWrappedRequests(body)].flatMap(serverSideToolsOf))],
-    surcharges: surchargesOf(body),
+    serverSideTools: [...new Set([body, ...listWrappedRequests(body)].flatMap(findServerSideTools))],
+    surcharges: listSurcharges(body),
     media: countMedia(listParts(body), mediaOf),
   }
 }
 
-const outputTokensOf = (config: JsonObject): number | null =>
+const parseOutputTokens = (config: JsonObject): number | null =>
   limitOf(field(config, 'maxOutputTokens'), field(config, 'candidateCount'))
 
 /** A number in two spellings is invalid: the provider may read either. */
@@ -165,7 +165,7 @@ function listInvalidCountsIn(body: JsonObject): string[] {
   })
 }
 
-function surchargesOf(body: JsonObject): string[] {
+function listSurcharges(body: JsonObject): string[] {
   const configs = fields(body, 'generationConfig').map(objectOf)
   const tiers = listUnusual(body, { serviceTier: ORDINARY_TIERS, service_tier: ORDINARY_TIERS })
   const asksForOtherModalities = configs
@@ -180,7 +180,7 @@ function surchargesOf(body: JsonObject): string[] {
 
 const ORDINARY_TIERS = ['standard', 'unspecified', 'service_tier_unspecified', 'service_tier_standard']
 
-function levelOf(config: JsonObject): ParsedRequest['level'] {
+function parseLevel(config: JsonObject): ParsedRequest['level'] {
   const effort = textOf(field(config, 'thinkingLevel'))
   if (effort !== null) return { effort: effort.toLowerCase() }
   const budgetTokens = field(config, 'thinkingBudget')
@@ -223,7 +223,7 @@ function listParts(body: JsonObject): JsonObject[] {
 // Functions run in the client. All other tools are server-side tools.
 const OWN_TOOLS = ['functionDeclarations', 'function_declarations']
 
-function serverSideToolsOf(body: JsonObject): string[] {
+function findServerSideTools(body: JsonObject): string[] {
   const tools = oneOrMore(body.tools)
     .flatMap((tool) => Object.keys(objectOf(tool)))
     .filter((name) => !OWN_TOOLS.includes(name))
@@ -272,13 +272,13 @@ function createMeter(): UsageMeter {
     },
     // Every chunk repeats the usage so far. Only the last one is final.
     read: () => ({
-      usage: isComplete && usage ? usageOf(usage) : undefined,
+      usage: isComplete && usage ? parseUsage(usage) : undefined,
       model,
       isComplete,
       isRefusal,
       isTruncated,
       error,
-      partial: { usage: usage && usageOf(usage), textBytes },
+      partial: { usage: usage && parseUsage(usage), textBytes },
       serviceTier: textOf(usage?.serviceTier)?.toLowerCase() ?? null,
     }),
   }
@@ -290,7 +290,7 @@ const partBytes = ({ parts }: JsonObject): number =>
     .reduce((sum, { text, functionCall }) => sum + byteLength(text) + jsonBytes(objectOf(functionCall).args), 0)
 
 /** Thoughts are billed as output. The input of server-side tools is billed as input. */
-function usageOf(usage: JsonObject): Usage | undefined {
+function parseUsage(usage: JsonObject): Usage | undefined {
   const prompt = tokensOf(usage.promptTokenCount)
   if (prompt === undefined) return undefined
   const reasoning = tokensOf(usage.thoughtsTokenCount) ?? 0

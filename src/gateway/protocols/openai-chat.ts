@@ -110,10 +110,10 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
-    level: levelOf(body),
-    outputTokens: outputTokensOf(body),
+    level: parseLevel(body),
+    outputTokens: parseOutputTokens(body),
     alternatives: alternativesOf(body.n),
-    reasoningTokens: reasoningTokensOf(body),
+    reasoningTokens: parseReasoningTokens(body),
     invalidCounts: listInvalidCounts([
       ['n', body.n, ALTERNATIVES],
       ['best_of', body.best_of, NO_ALTERNATIVES],
@@ -123,20 +123,20 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
       ['thinking.budget_tokens', objectOf(body.thinking).budget_tokens, REASONING_TOKENS],
       ['thinking_budget', body.thinking_budget, REASONING_TOKENS],
     ]),
-    serverSideTools: serverSideToolsOf(body),
-    surcharges: surchargesOf(body),
+    serverSideTools: findServerSideTools(body),
+    surcharges: listSurcharges(body),
     media: countMedia(listParts(body).map(objectOf), mediaOf),
   }
 }
 
 /** Returns the higher limit if both are set: providers differ in which one counts. */
-function outputTokensOf({ max_completion_tokens: one, max_tokens: other, n }: JsonObject): number | null {
+function parseOutputTokens({ max_completion_tokens: one, max_tokens: other, n }: JsonObject): number | null {
   const limits = [one, other].filter(isFilled).map((limit) => limitOf(limit, n))
   return limits.length === 0 || limits.includes(null) ? null : Math.max(...limits.map(Number))
 }
 
 /** Reads the reasoning level from the fields that compatible providers use for it. */
-function levelOf(body: JsonObject): ParsedRequest['level'] {
+function parseLevel(body: JsonObject): ParsedRequest['level'] {
   const reasoning = objectOf(body.reasoning)
   const thinking = objectOf(body.thinking)
   const template = objectOf(body.chat_template_kwargs)
@@ -145,11 +145,11 @@ function levelOf(body: JsonObject): ParsedRequest['level'] {
 
   const effort = textOf(body.reasoning_effort) ?? textOf(reasoning.effort)
   if (effort !== null) return { effort }
-  const budgetTokens = reasoningTokensOf(body)
+  const budgetTokens = parseReasoningTokens(body)
   return budgetTokens === undefined ? null : { budgetTokens }
 }
 
-const reasoningTokensOf = (body: JsonObject): number | undefined =>
+const parseReasoningTokens = (body: JsonObject): number | undefined =>
   tokensOf(objectOf(body.reasoning).max_tokens) ??
   tokensOf(objectOf(body.thinking).budget_tokens) ??
   tokensOf(body.thinking_budget)
@@ -160,7 +160,7 @@ const SERVER_SIDE_FIELDS = ['web_search_options', 'search_parameters', 'enable_s
 const listParts = (body: JsonObject): Json[] =>
   listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
 
-function serverSideToolsOf(body: JsonObject): string[] {
+function findServerSideTools(body: JsonObject): string[] {
   const isOff = objectOf(body.search_parameters).mode === 'off'
   const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]) && !(isOff && name === 'search_parameters'))
   return [
@@ -175,7 +175,7 @@ function serverSideToolsOf(body: JsonObject): string[] {
 
 const ORDINARY_VALUES = { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS, max_output_tokens: [] }
 
-function surchargesOf(body: JsonObject): string[] {
+function listSurcharges(body: JsonObject): string[] {
   const modalities = listOf(body.modalities).some((kind) => kind !== 'text') ? ['modalities'] : []
   return [...listUnusual(body, ORDINARY_VALUES), ...modalities, ...listAudio(listParts(body))]
 }
@@ -213,14 +213,14 @@ function createMeter(): UsageMeter {
     takeBody: (json) => take(objectOf(json)),
     // Some providers repeat the usage so far in every chunk. Only the last one is final.
     read: () => ({
-      usage: isComplete && usage ? usageOf(usage) : undefined,
+      usage: isComplete && usage ? parseUsage(usage) : undefined,
       model,
       isComplete,
       isRefusal,
       isTruncated,
       serviceTier,
       error,
-      partial: { usage: usage && usageOf(usage), textBytes },
+      partial: { usage: usage && parseUsage(usage), textBytes },
     }),
   }
 }
@@ -245,7 +245,7 @@ const messageBytes = ({ content, refusal, reasoning, reasoning_content, tool_cal
 const isRefused = ({ finish_reason, message, delta }: JsonObject): boolean =>
   finish_reason === 'content_filter' || textOf({ ...objectOf(message), ...objectOf(delta) }.refusal) !== null
 
-function usageOf(usage: JsonObject): Usage | undefined {
+function parseUsage(usage: JsonObject): Usage | undefined {
   const all = tokensOf(usage.prompt_tokens)
   const completion = tokensOf(usage.completion_tokens)
   if (all === undefined || completion === undefined) return undefined

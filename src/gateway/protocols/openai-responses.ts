@@ -72,20 +72,20 @@ function parseRequest({ isCompaction }: WireOperation, body: JsonObject): Parsed
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
-    level: levelOf(body),
+    level: parseLevel(body),
     outputTokens: isCompaction ? null : limitOf(body.max_output_tokens, undefined),
     invalidCounts: listInvalidCounts([
       ['max_output_tokens', body.max_output_tokens, TOKENS],
       ['n', body.n, NO_ALTERNATIVES],
       ['best_of', body.best_of, NO_ALTERNATIVES],
     ]),
-    serverSideTools: serverSideToolsOf(body),
-    surcharges: surchargesOf(body),
+    serverSideTools: findServerSideTools(body),
+    surcharges: listSurcharges(body),
     media: countMedia(listParts(body).map(objectOf), mediaOf),
   }
 }
 
-function levelOf(body: JsonObject): ParsedRequest['level'] {
+function parseLevel(body: JsonObject): ParsedRequest['level'] {
   const effort = textOf(objectOf(body.reasoning).effort)
   return effort === null ? null : { effort }
 }
@@ -94,7 +94,7 @@ function levelOf(body: JsonObject): ParsedRequest['level'] {
 // had been sent, and may belong to another trial.
 const SERVER_SIDE_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation']
 
-function serverSideToolsOf(body: JsonObject): string[] {
+function findServerSideTools(body: JsonObject): string[] {
   const items = listOf(body.input).map(objectOf)
   // Input items can also contain tools: `additional_tools`, and results of a tool search.
   const tools = [...listOf(body.tools), ...items.filter(bringsTools).flatMap((item) => listOf(item.tools))]
@@ -121,7 +121,7 @@ const listParts = (body: JsonObject): Json[] =>
     .map(objectOf)
     .flatMap(({ content, output }) => [...listOf(content), ...oneOrMore(output)])
 
-const surchargesOf = (body: JsonObject): string[] => [
+const listSurcharges = (body: JsonObject): string[] => [
   ...listUnusual(body, { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS }),
   ...listAudio(listParts(body)),
 ]
@@ -160,7 +160,7 @@ function createMeter(): UsageMeter {
     }),
     takeBody: (json) => end(objectOf(json)),
     read: () => ({
-      usage: last && isObject(last.usage) ? usageOf(last.usage) : undefined,
+      usage: last && isObject(last.usage) ? parseUsage(last.usage) : undefined,
       model,
       isRefusal,
       serviceTier,
@@ -198,7 +198,7 @@ const isRefused = ({ output, incomplete_details: details }: JsonObject): boolean
     .flatMap((item: Json) => listOf(objectOf(item).content))
     .some((part) => objectOf(part).type === 'refusal')
 
-function usageOf(usage: JsonObject): Usage | undefined {
+function parseUsage(usage: JsonObject): Usage | undefined {
   const all = tokensOf(usage.input_tokens)
   const output = tokensOf(usage.output_tokens)
   if (all === undefined || output === undefined) return undefined
