@@ -132,17 +132,7 @@ export const removeSession = (db: Db, hash: Buffer) => db.deleteFrom('sessions')
 export const removeExpiredSessions = (db: Db) =>
   db.deleteFrom('sessions').where('expires_at', '<', sql<Date>`now()`).execute()
 
-export type AuditRow = {
-  workspace_id: string
-  sequence: number
-  at: Date
-  actor: string
-  action: string
-  subject: string
-  detail: string
-  request_id: string | null
-  hash: Buffer
-}
+export type AuditRow = Omit<Selectable<DB['audit_events']>, 'detail'> & { detail: string }
 
 export async function insertAuditEvent(db: Db, row: AuditRow): Promise<void> {
   const { workspace_id, sequence, hash } = row

@@ -91,13 +91,14 @@ const BETAS = new Set([
   'tool-examples',
   'tool-search-tool',
 ])
-const DATED_MODEL = /^([a-z0-9-]{1,60}?)-\d{4}-?\d{2}-?\d{2}$/
+/** Name of a beta and the date at its end. */
+const DATED_BETA = /^([a-z0-9-]{1,60}?)-\d{4}-?\d{2}-?\d{2}$/
 
 const keepKnownBetas = (value: string): string =>
   value
     .split(',')
     .map((beta) => beta.trim())
-    .filter((beta) => BETAS.has(DATED_MODEL.exec(beta)?.[1] ?? ''))
+    .filter((beta) => BETAS.has(DATED_BETA.exec(beta)?.[1] ?? ''))
     .join(',')
 
 /**

@@ -129,15 +129,15 @@ type StepSettings = { environment: Environment; env: Record<string, string>; sub
 /** Reads the environment of a step's verifier, and the paths of the candidate's files in it, as far as files name them. */
 function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly TextFile[]): StepSettings {
   const { sandbox, env } = step.verifier
-  const imageOf = ({ dockerfile }: Environment) => settingsIn(texts.find(({ path }) => path === dockerfile))
+  const readImage = ({ dockerfile }: Environment) => parseImageSettings(texts.find(({ path }) => path === dockerfile))
   const environment = sandbox.mode === 'separate' ? sandbox.environment : outline.environment
-  const workdir = outline.environment.workdir ?? imageOf(outline.environment).workdir ?? '/'
+  const workdir = outline.environment.workdir ?? readImage(outline.environment).workdir ?? '/'
   const paths =
     sandbox.mode === 'separate' ? step.artifacts.map(({ source }) => posix.resolve(workdir, source)) : [workdir]
-  const set = [...environment.env, ...env].map(({ name, value }) => [name, toText(value)])
+  const declared = [...environment.env, ...env].map(({ name, value }) => [name, toText(value)])
   return {
     environment,
-    env: { ...imageOf(environment).env, ...Object.fromEntries(set) },
+    env: { ...readImage(environment).env, ...Object.fromEntries(declared) },
     submission: paths.filter((path) => path !== '/'),
   }
 }
@@ -163,14 +163,15 @@ export function listCommands({ healthcheck, compose }: Environment, step: Pick<T
 
 const toText = (template: Template): string => template.filter((part) => typeof part === 'string').join('')
 
-function settingsIn(file: TextFile | undefined): { env: Record<string, string>; workdir: string | undefined } {
+/** Returns the variables and the working directory that a Dockerfile sets in its last stage. */
+function parseImageSettings(file: TextFile | undefined): { env: Record<string, string>; workdir: string | undefined } {
   if (!file) return { env: {}, workdir: undefined }
   const { path, text } = file
   const instructions =
     parseDockerfile(text.replaceAll(/\r\n?/g, '\n'), path, createReport()).stages.at(-1)?.instructions ?? []
   const pairs = instructions.filter(({ keyword }) => keyword === 'ENV').flatMap((instruction) => instruction.pairs)
   return {
-    // A value that extends another one is known in part only; its unknown entries are the image's.
+    // A variable in a value refers to the base image, whose paths are not the submission's, and is replaced by `/`.
     env: Object.fromEntries(
       pairs.map(({ name, value }) => [name, (value ?? '').replaceAll(/\$\{?\w+[^:\s}]*\}?/g, '/')]),
     ),
