@@ -31,11 +31,11 @@ function resolveVariable(values: Values, name: string, depth: number): string | 
 /** Harbor puts the script that is checked into this folder. */
 const SCRIPT_FOLDER = '/tests'
 /** Stands for every path that `mktemp` prints. */
-const TEMPORARY_PATH = '/tmp/file'
+const MKTEMP_PATH = '/tmp/file'
 
 function resolveSubstitution(commands: readonly ShellCommand[]): string | undefined {
   if (printsScriptFolder(commands)) return SCRIPT_FOLDER
-  return printsTemporaryPath(commands) ? TEMPORARY_PATH : undefined
+  return printsTemporaryPath(commands) ? MKTEMP_PATH : undefined
 }
 
 /** Returns true for `mktemp` without a name of its own. */
