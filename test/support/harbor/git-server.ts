@@ -11,6 +11,8 @@ export type GitServer = AsyncDisposable & {
   /** Additional pages by path. */
   pages: Map<string, string | ((response: ServerResponse) => void)>
   requests: string[]
+  /** Authorization headers of the requests by path, without the query. */
+  authorizations: Map<string, string | undefined>
   /** Number of bytes that git has sent. */
   bytes: () => number
 }
@@ -62,9 +64,11 @@ export function commitBomb(repository: string): string {
 export async function startGitServer(root: string): Promise<GitServer> {
   const pages: GitServer['pages'] = new Map()
   const requests: string[] = []
+  const authorizations: GitServer['authorizations'] = new Map()
   let bytes = 0
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`)
+    authorizations.set(request.url?.replace(/\?.*/, '') ?? '', request.headers.authorization)
     const page = pages.get(request.url ?? '')
     if (typeof page === 'function') return page(response)
     if (page !== undefined) return response.end(page)
@@ -80,6 +84,7 @@ export async function startGitServer(root: string): Promise<GitServer> {
     url: `http://127.0.0.1:${address.port}`,
     pages,
     requests,
+    authorizations,
     bytes: () => bytes,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
