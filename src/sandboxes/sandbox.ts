@@ -179,6 +179,8 @@ export type Exit = {
   code: number | null
   /** The limit that ended the command or explains its failure. `output`: the output was truncated. */
   limit: LimitKind | null
+  /** The kernel killed a process for memory, even if the command succeeded. Omitted otherwise. */
+  outOfMemory?: true | undefined
   seconds: number
   outputBytes: number
 }

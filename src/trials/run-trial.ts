@@ -30,8 +30,12 @@ import type { TrialRequest } from './trial-request.ts'
 export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runOnce(provider, configureTask(request))
   if (request.harness.isControl || !needsControl(record)) return record
-  const control = request.isProven ? undefined : await runControl(provider, request)
-  if (control?.state !== 'errored') return scoreMissingVerdicts(request, record)
+  const isStarved = record.steps.some(isStarvedVerdict)
+  const control = request.isProven && !isStarved ? undefined : await runControl(provider, request)
+  if (control?.state !== 'errored') {
+    const isUsual = control?.steps.some(isStarvedVerdict) === true
+    return scoreMissingVerdicts(request, isUsual ? record : dropStarvedVerdicts(record))
+  }
   const error = `The task also fails without the agent: ${control.error}`
   return { ...record, state: 'errored', class: control.class, reward: null, rewards: {}, error }
 }
@@ -62,11 +66,28 @@ function configureTask(request: TrialRequest): TrialRequest {
   }
 }
 
-/** Returns true if there is no verdict, or if it does not cover all files of the agent. */
+/** Returns true if there is no verdict, or if it does not cover all files of the agent or may be wrong. */
 const needsControl = ({ class: trialClass, steps }: TrialRecord): boolean =>
-  trialClass === 'verifier_error' || steps.some(({ notes }) => notes.length > 0)
+  trialClass === 'verifier_error' || steps.some((step) => step.notes.length > 0 || isStarvedVerdict(step))
 
-type ControlResult = Pick<TrialRecord, 'state' | 'class' | 'error'>
+/**
+ * Returns true if a process of the tests was killed for memory, and the tests still gave a reward: a comparison that was
+ * killed prints no difference.
+ */
+const isStarvedVerdict = ({ verifier, rewards }: StepRecord): boolean =>
+  verifier?.outOfMemory === true && Object.values(rewards).some((reward) => reward > 0)
+
+/** Drops the verdicts of tests that ran out of memory because of the agent's files. */
+function dropStarvedVerdicts(record: TrialRecord): TrialRecord {
+  if (!record.steps.some(isStarvedVerdict)) return record
+  const error = 'A process of the verifier ran into its limit: memory.'
+  const steps = record.steps.map((step) =>
+    isStarvedVerdict(step) ? { ...step, reward: null, rewards: {}, error } : step,
+  )
+  return { ...record, steps, class: 'verifier_error' }
+}
+
+type ControlResult = Pick<TrialRecord, 'state' | 'class' | 'error' | 'steps'>
 
 /** Runs the same trial without an agent. If it is scored, the agent caused the failure. */
 async function runControl(provider: SandboxProvider, request: TrialRequest): Promise<ControlResult> {
@@ -83,7 +104,7 @@ async function runControl(provider: SandboxProvider, request: TrialRequest): Pro
     })
   } catch (error) {
     request.signal.throwIfAborted()
-    return { state: 'errored', class: 'operator_error', error: errorText(error) }
+    return { state: 'errored', class: 'operator_error', error: errorText(error), steps: [] }
   }
 }
 

@@ -85,7 +85,6 @@ async function waitForEnd({
       timeoutMs: spec.limits.seconds * 1000 + KILL_TIMEOUT_MS,
     })
     const code = parseExitCode(String(StatusCode))
-    if (code === 0) return { code, outOfMemory: false }
     const { State } = await engine.docker.call<ContainerState>('GET', `${path}/json`)
     const mayBeLate = code === KILLED && !State.OOMKilled
     return { code, outOfMemory: State.OOMKilled || (mayBeLate && (await wasOutOfMemory(engine, container.id))) }

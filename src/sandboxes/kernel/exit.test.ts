@@ -26,6 +26,11 @@ test.each<[string, Partial<SandboxEnding>, number | null, string | null]>([
   expect(toExit({ ...PLAIN, ...seen })).toMatchObject({ code, limit })
 })
 
+test('reports processes that were killed for memory, even after a success', () => {
+  expect(toExit({ ...PLAIN, hits: { memory: 1, pids: 0 } })).toMatchObject({ limit: null, outOfMemory: true })
+  expect(toExit(PLAIN)).not.toHaveProperty('outOfMemory')
+})
+
 test.each<[string | undefined, number | undefined]>([
   ['0', 0],
   ['42', 42],

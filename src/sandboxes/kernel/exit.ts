@@ -15,9 +15,10 @@ export type SandboxEnding = {
 
 /** Builds the exit report. A limit is reported only for a failure, except truncated output, which is always reported. */
 export function toExit(ending: SandboxEnding): Exit {
-  const { stopped, outputBytes, seconds } = ending
+  const { stopped, hits, outputBytes, seconds } = ending
   const code = stopped === undefined ? (ending.code ?? null) : null
-  return { code, limit: findLimit(ending, code), seconds, outputBytes }
+  const exit = { code, limit: findLimit(ending, code), seconds, outputBytes }
+  return hits.memory > 0 ? { ...exit, outOfMemory: true } : exit
 }
 
 function findLimit(ending: SandboxEnding, code: number | null): LimitKind | null {
