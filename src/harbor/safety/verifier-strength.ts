@@ -43,32 +43,51 @@ export const listTestFolders = ({ verifier: { testFolders, sandbox } }: TaskStep
  * `listSubmission` returns the paths of the candidate's files that a step's tests see.
  */
 export function findWeakness(
-  outline: Pick<TaskOutline, 'steps' | 'metadata'>,
+  outline: Pick<TaskOutline, 'steps' | 'metadata' | 'environment'>,
   texts: readonly TextFile[],
   listSubmission: (step: TaskStep) => readonly string[],
 ): string | undefined {
+  const volume = findSharedVolume(outline)
+  if (volume !== undefined) return `The volume ${volume} brings files of the agent to the tests without a check.`
   const hasGrader = declaresGrader(outline)
   for (const step of outline.steps) {
-    const folders = listTestFolders(step)
-    const tests = texts.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
-    const isVerifierFile = (path: string): boolean =>
-      folders.some((folder) =>
-        tests.some((test) => test.path === `${folder}${path.slice('/tests'.length)}` && languageOf(test)),
-      )
-    const submission = listSubmission(step)
-    const scriptLength = tests
-      .filter((test) => languageOf(test) === 'sh')
-      .reduce((sum, { text }) => sum + text.length, 0)
-    if (scriptLength > SCRIPTS_MAX) return 'The shell scripts of the tests are too long to be checked.'
-    if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
-      return 'The test script is part of an image and cannot be read.'
-    for (const test of tests) {
-      const otherScripts = tests.filter((other) => other !== test && languageOf(other) === 'sh').map(({ text }) => text)
-      const reason = findSign(test, { isVerifierFile, hasGrader, submission, otherScripts }, tests)
-      if (reason !== undefined) return `${test.path} ${reason}.`
-    }
+    const reason = findStepWeakness(step, texts, { hasGrader, submission: listSubmission(step) })
+    if (reason !== undefined) return reason
   }
   return undefined
+}
+
+function findStepWeakness(
+  step: TaskStep,
+  texts: readonly TextFile[],
+  context: Pick<SignContext, 'hasGrader' | 'submission'>,
+): string | undefined {
+  const folders = listTestFolders(step)
+  const tests = texts.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
+  const isVerifierFile = (path: string): boolean =>
+    folders.some((folder) =>
+      tests.some((test) => test.path === `${folder}${path.slice('/tests'.length)}` && languageOf(test)),
+    )
+  const scriptLength = tests.filter((test) => languageOf(test) === 'sh').reduce((sum, { text }) => sum + text.length, 0)
+  if (scriptLength > SCRIPTS_MAX) return 'The shell scripts of the tests are too long to be checked.'
+  if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
+    return 'The test script is part of an image and cannot be read.'
+  for (const test of tests) {
+    const otherScripts = tests.filter((other) => other !== test && languageOf(other) === 'sh').map(({ text }) => text)
+    const reason = findSign(test, { ...context, isVerifierFile, otherScripts }, tests)
+    if (reason !== undefined) return `${test.path} ${reason}.`
+  }
+  return undefined
+}
+
+/**
+ * Returns the path of a named volume that the agent can write to and that the verifier mounts too. Links in it, which the
+ * agent or a service may create at any time, can lead to the expected answer.
+ */
+function findSharedVolume({ environment, steps }: Pick<TaskOutline, 'steps' | 'environment'>): string | undefined {
+  if (steps.every(({ verifier }) => verifier.sandbox.mode === 'separate')) return undefined
+  const main = environment.compose?.services.find(({ name }) => name === MAIN_SERVICE)
+  return main?.mounts.find((mount) => mount.kind === 'volume' && mount.name !== null && !mount.readOnly)?.target
 }
 
 /** Maximum length of a step's shell scripts. The time for their check grows with its square. */

@@ -243,4 +243,6 @@ export type Container = {
   layers: ContainerLayers | undefined
   /** Paths of ENGINE_FILES on this machine. Empty where they cannot be read. */
   engineFiles: string[]
+  /** Folders of its writable volumes on this machine. Empty where they cannot be read. */
+  volumes: string[]
 }

@@ -129,26 +129,29 @@ type InspectedContainer = {
   HostnamePath?: string
   HostsPath?: string
   ResolvConfPath?: string
-  Mounts: { Type: string; Destination: string }[]
+  Mounts: { Type: string; Source: string; Destination: string; RW: boolean }[]
   GraphDriver?: { Data?: { UpperDir?: string; LowerDir?: string } | null }
 }
 
 /** Inspects a container, as far as this process can use the result. */
 async function inspect(engine: DockerEngine, id: string): Promise<Container> {
-  if (!engine.seesProcesses) return { id, pid: 0, layers: undefined, engineFiles: [] }
+  if (!engine.seesProcesses) return { id, pid: 0, layers: undefined, engineFiles: [], volumes: [] }
   const found = await engine.docker.call<InspectedContainer>('GET', `/containers/${id}/json`)
   const pid = found.State.Pid
-  if (!engine.isRoot) return { id, pid, layers: undefined, engineFiles: [] }
+  if (!engine.isRoot) return { id, pid, layers: undefined, engineFiles: [], volumes: [] }
   const { HostnamePath, HostsPath, ResolvConfPath } = found
   const engineFiles = [HostnamePath, HostsPath, ResolvConfPath].flatMap((path) => path || [])
-  return { id, pid, layers: layersOf(found), engineFiles }
+  const volumes = listVolumes(found).flatMap(({ RW, Source }) => (RW ? [Source] : []))
+  return { id, pid, layers: layersOf(found), engineFiles, volumes }
 }
 
+const listVolumes = ({ Mounts }: InspectedContainer): InspectedContainer['Mounts'] =>
+  Mounts.filter(({ Type, Destination }) => Type === 'volume' && Destination !== LAUNCHER_FOLDER)
+
 /** Volumes are not part of the layers, so the files of a container with volumes are read through the engine. */
-function layersOf({ Mounts, GraphDriver }: InspectedContainer): ContainerLayers | undefined {
-  const { UpperDir: upper, LowerDir: lower } = GraphDriver?.Data ?? {}
-  const hasVolume = Mounts.some(({ Type, Destination }) => Type === 'volume' && Destination !== LAUNCHER_FOLDER)
-  return upper && lower && !hasVolume ? { upper, lower } : undefined
+function layersOf(container: InspectedContainer): ContainerLayers | undefined {
+  const { UpperDir: upper, LowerDir: lower } = container.GraphDriver?.Data ?? {}
+  return upper && lower && listVolumes(container).length === 0 ? { upper, lower } : undefined
 }
 
 function toSandbox(running: RunningContainer, containerBase: ContainerBase): Sandbox {

@@ -1,4 +1,4 @@
-import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
+import { combineWatches, type DiskWatch, NO_WATCH, watchFolders } from '../kernel/disk.ts'
 import { parseExitCode, type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
@@ -113,11 +113,11 @@ async function wasOutOfMemory({ docker }: DockerEngine, id: string): Promise<boo
 
 function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
-  if (container.layers !== undefined) {
-    const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
-    const folders = [container.layers.upper, ...shared, ...container.engineFiles]
-    return watchFolders({ folders, maxMb: diskMb, processes: async () => [] }, onFull)
-  }
+  const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
+  const watch = (folders: string[]): DiskWatch =>
+    watchFolders({ folders, maxMb: diskMb, processes: async () => [] }, onFull)
+  if (container.layers !== undefined) return watch([container.layers.upper, ...shared, ...container.engineFiles])
+  const watchedVolumes = container.volumes.length > 0 ? watch([...shared, ...container.volumes]) : NO_WATCH
   let isFull = false
   let refusals = 0
   const measure = async (): Promise<void> => {
@@ -136,7 +136,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
     if (refusals >= SIZE_REFUSALS_MAX) reportFull()
   }
   const timer = setInterval(() => void measure().catch(countRefusal), SIZE_POLL_MS)
-  return { stop: () => clearInterval(timer), isFull: async () => isFull }
+  return combineWatches({ stop: () => clearInterval(timer), isFull: async () => isFull }, watchedVolumes)
 }
 
 /** Returns the bytes that a container has written, including files that the engine mounts and does not count itself. */

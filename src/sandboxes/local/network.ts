@@ -32,6 +32,9 @@ export function localNetworkOf(network: SandboxNetwork): LocalNetwork {
   return localNetwork
 }
 
+/** Returns the folder of a volume on this machine. */
+export const toVolumeFolder = ({ folder }: LocalNetwork, name: string): string => join(folder, 'volumes', name)
+
 /** Opens a sandbox network: a bridge in its own network namespace, connected to its members only. */
 export async function openNetwork(host: Host, id: string): Promise<SandboxNetwork> {
   if (!host.hasNetworks)

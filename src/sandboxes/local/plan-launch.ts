@@ -9,7 +9,7 @@ import { controlFolder } from './control.ts'
 import { asOrdinaryUser, findAccount, refuseLinks, rootOf } from './files.ts'
 import { buildEnvironmentVariables, type Launch, type LaunchMount, type LocalRunningSandbox } from './launch.ts'
 import { buildControlShellArgs, listControlFiles, listLauncherFiles } from './launcher.ts'
-import { type LocalNetwork, localNetworkOf, toHostsFile } from './network.ts'
+import { type LocalNetwork, localNetworkOf, toHostsFile, toVolumeFolder } from './network.ts'
 
 type LaunchContext = Pick<LocalRunningSandbox, 'host' | 'spec' | 'namespaceProcess' | 'resources'> & { binds: string[] }
 
@@ -104,7 +104,7 @@ async function volumeFolder(
   if (!VOLUME_NAME.test(name)) throw new SandboxUnsupported(`Invalid volume name: ${JSON.stringify(name)}`)
   const known = localNetwork.volumes.get(name)
   if (known) return known
-  const filled = fillVolume(join(localNetwork.folder, 'volumes', name), member, target)
+  const filled = fillVolume(toVolumeFolder(localNetwork, name), member, target)
   localNetwork.volumes.set(name, filled)
   filled.catch(() => localNetwork.volumes.delete(name))
   return filled

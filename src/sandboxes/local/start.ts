@@ -6,7 +6,14 @@ import { type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProcess, isAlive, killProcess, sendKill, waitForEnd } from '../kernel/ownership.ts'
 import { openPorts } from '../kernel/ports.ts'
-import { type Exit, type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import {
+  type Exit,
+  type Mount,
+  type Sandbox,
+  type SandboxSpec,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from '../sandbox.ts'
 import { copyBaseFiles, listBaseLayers, usesStoreOnly } from './base-filesystem.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
 import { openControl } from './control.ts'
@@ -15,7 +22,7 @@ import { mountFiles, planFiles, rootOf } from './files.ts'
 import { readImage } from './image-store.ts'
 import { controlProcesses, hasControl, type LocalRunningSandbox, release, type SandboxResources } from './launch.ts'
 import type { Host } from './machine.ts'
-import { buildEnterNetworkArgs, joinNetwork, type LocalNetwork, localNetworkOf } from './network.ts'
+import { buildEnterNetworkArgs, joinNetwork, type LocalNetwork, localNetworkOf, toVolumeFolder } from './network.ts'
 import { planLaunch } from './plan-launch.ts'
 import { copyOutput } from './process-io.ts'
 import { removeSandbox } from './reap.ts'
@@ -256,13 +263,20 @@ function watch(running: LocalRunningSandbox): WatchedSandbox {
 
 function watchDiskUse({ spec, resources, namespaceProcess, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
-  const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
+  const shared = spec.mounts.flatMap((mount) => listSharedFolders(spec, mount))
   const changes = resources.files.disk === undefined ? [join(resources.files.folder, 'upper')] : []
   const folders = [...changes, ...shared]
   const processes = () => listSandboxProcesses(host, spec)
   const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : NO_WATCH
   if (resources.files.disk === undefined) return watched
   return combineWatches(watchDisk(namespaceProcess, join(host.store.folder, resources.files.disk)), watched)
+}
+
+/** Lists the folders of this machine that a sandbox writes to through a mount. */
+function listSharedFolders({ network }: SandboxSpec, mount: Mount): string[] {
+  if (mount.kind === 'tmpfs' || mount.readOnly) return []
+  if (mount.kind === 'folder') return [mount.source]
+  return network ? [toVolumeFolder(localNetworkOf(network.group), mount.name)] : []
 }
 
 const listSandboxProcesses = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
