@@ -1,6 +1,7 @@
 import { hasComputedPattern, isReadingSedScript } from './sed-and-awk.ts'
 import { checkComparisons } from './shell-comparisons.ts'
 import { UnreadableScript } from './shell-cursor.ts'
+import { checkGrader } from './shell-grader.ts'
 import {
   checkExpansion,
   checkFileTests,
@@ -65,7 +66,8 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
     return (
       checkCommands({ ...context, ...trust, values, operands }, commands) ??
       checkProgramOutput(trust, commands) ??
-      checkComparisons({ ...context, ...trust }, commands)
+      checkComparisons({ ...context, ...trust }, commands) ??
+      (context.hasGrader ? checkGrader({ ...trust, others, isNested: around !== undefined }, commands) : undefined)
     )
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
@@ -328,10 +330,8 @@ function checkRead(context: CheckContext, args: readonly ShellWord[], name: stri
   const isArgument = (at: number): boolean => /^-[ers]*[dinNptu]$/.test(texts[at - 1] ?? '')
   if (args.some((word, at) => isArgument(at) && !isOwnOperand(context, word)))
     return `calls ${name} with arguments that the submission can choose`
-  return checkNames(
-    args.filter((_word, at) => !isArgument(at)),
-    name,
-  )
+  const names = args.filter((_word, at) => !isArgument(at))
+  return checkNames(names, name)
 }
 
 function checkNestedScript(context: CheckContext, word: ShellWord | undefined): string | undefined {

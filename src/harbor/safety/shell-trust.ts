@@ -279,7 +279,9 @@ function listCommandAssignments(words: readonly ShellWord[], functions: ScriptTr
     functions.has(name) || ARGUMENT_PASSERS.has(name) || plainText(command) === undefined || name.includes('/')
   const passed = isPassing ? args.map((value) => ({ name: POSITIONALS, value, isExpanded: true })) : []
   const status = /^(?:exit|return)$/.test(name) ? args.map((value) => ({ name: STATUS, value })) : []
-  return [...before, ...named, ...declared, ...passed, ...status]
+  // A grader runs programs of the candidate with setpriv, and they choose their exit status.
+  const chosen = name === 'setpriv' ? [{ name: STATUS, value: undefined }] : []
+  return [...before, ...named, ...declared, ...passed, ...status, ...chosen]
 }
 
 const hasGlob = (word: ShellWord): boolean =>

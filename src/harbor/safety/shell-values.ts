@@ -30,8 +30,8 @@ function resolveVariable(values: Values, name: string, depth: number): string | 
 
 /** Harbor puts the script that is checked into this folder. */
 const SCRIPT_FOLDER = '/tests'
-/** Stands for every path that `mktemp` prints. */
-const MKTEMP_PATH = '/tmp/file'
+/** Stands for every path that `mktemp` prints. Only its owner can read what it creates. */
+export const MKTEMP_PATH = '/tmp/mktemp.XXXXXXXXXX'
 
 function resolveSubstitution(commands: readonly ShellCommand[]): string | undefined {
   if (printsScriptFolder(commands)) return SCRIPT_FOLDER

@@ -252,7 +252,9 @@ test('estimates a separate verifier that only reads, and a grader, as strong', a
   expect(await estimated({ ...script('make'), ...separate })).toMatchObject({ strength: 'weak' })
   const grader = toml('[metadata.assay]\ngrader = true\n')
   const drop = 'setpriv --reuid=65534 --regid=65534 --clear-groups -- '
-  expect(await estimated({ ...script(`${drop} make -C /app`), ...grader })).toMatchObject({ strength: 'strong' })
+  expect(await estimated({ ...script(`${drop} make -C /app; true`), ...grader })).toMatchObject({ strength: 'weak' })
+  const judged = { 'tests/test.sh': `#!/bin/bash\n${drop} make -C /app && echo 1 > /logs/verifier/reward.txt\n` }
+  expect(await estimated({ ...script(''), ...judged, ...grader })).toMatchObject({ strength: 'strong' })
   expect(await estimated({ ...script('make'), ...grader })).toMatchObject({ strength: 'weak' })
   const compares = script(`said=$(${drop} /app/run); [[ $said -eq 42 ]]`)
   expect(await estimated({ ...compares, ...grader })).toMatchObject({ strength: 'weak' })
