@@ -6,7 +6,7 @@ import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { calibrate, findMode } from './calibrate.ts'
-import { rateStrength } from './verifier-strength.ts'
+import { findStaticWeakness, rateStrength } from './verifier-strength.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
@@ -212,6 +212,14 @@ test('a task with a working grader is strong', async () => {
   const folder = writeAttackedTasks(join(runner.folder, 'attacked'))('answer', true)
   const calibration = await calibrate(runner.provider, await requestIn(folder))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'grader', strength: 'strong', winners: [] })
+})
+
+test('a grader that is not verified in its own mode is weak', async () => {
+  const request = await requestIn(writeAttackedTasks(join(runner.folder, 'unused grader'))('answer', true))
+  const found = { mode: 'workspace', carried: [] } as const
+  expect(await findStaticWeakness(runner.provider, request, found)).toBe(
+    'The task declares a grader, and its tests run in mode workspace, in which others can write the reward.',
+  )
 })
 
 test('a broken sandbox is an error and not a calibration', async () => {

@@ -9,6 +9,7 @@ import { isSystemFolder } from './base-filesystem.ts'
 import { findMainService, toEnvironmentSource } from './environment.ts'
 import { toMainLimits } from './limits.ts'
 import type { VerifyMode } from './record.ts'
+import { listModes } from './task-support.ts'
 import type { TrialRequest } from './trial-request.ts'
 import { addComposeVariables, fillEnv } from './variables.ts'
 
@@ -43,6 +44,8 @@ export async function findStaticWeakness(
   const { task, folder } = request
   if (mode === 'shared-cold' || mode === 'shared-live')
     return `In mode ${mode} the tests use programs that the agent can replace.`
+  if (mode !== 'grader' && listModes(task).includes('grader'))
+    return `The task declares a grader, and its tests run in mode ${mode}, in which others can write the reward.`
   const submissions = new Map<TaskStep, string[]>()
   for (const step of task.steps) submissions.set(step, await listSubmission(provider, request, step, carried))
   const weakness = findWeakness(task, await readTests(task, folder), (step) => submissions.get(step) ?? [])
