@@ -43,11 +43,17 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
       pattern: anyOf(
         /\b\w*[pP]ickle\b|\bdill\b|\bjoblib\b|\bshelve\b|\bmarshal\b|read_pickle|read_hdf|HDFStore|torch\.load/,
         /allow_pickle\s*=\s*True|yaml\.(?:unsafe_load|full_load|load)(?:_all)?\(|\bUnsafeLoader\b|load_model\(/,
-        /\bfrom yaml import .*\b(?:unsafe_|full_)?load\b|\btyp\s*=\s*["']unsafe|\btrusted\s*=\s*True/,
+        /\bimport yaml as\b|\bfrom yaml import .*\b(?:unsafe_|full_)?load\b|\btyp\s*=\s*["']unsafe|\btrusted\s*=\s*True/,
       ),
       reason: 'loads data that can contain code',
     },
     { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the candidate' },
+    {
+      // By default, files with the same size and time of change are not read.
+      pattern: /\bfilecmp\.\w+\(|\bfrom filecmp import\b/,
+      unless: /\bshallow\s*=\s*False/,
+      reason: 'compares files by their size and time',
+    },
     {
       pattern: anyOf(
         new RegExp(`\\b(?:copy\\w*|move)\\([^\\n]{0,300},[^\\n]{0,300}${TESTS_FOLDER.source}`),

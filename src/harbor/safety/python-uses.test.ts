@@ -76,7 +76,7 @@ test.each([
   ],
   ['arrays', ['a = np.load("/app/a.npy")', 'b = np.load("/app/b.npy")', 'assert np.max(np.abs(a - b)) < 1']],
   ['numbers', ['a = float(open("/app/a").read())', 'b = float(open("/app/b").read())', 'assert abs(a - b) < 1']],
-  ['files', ['assert filecmp.cmp("/app/a", "/app/b")']],
+  ['files', ['assert filecmp.cmp("/app/a", "/app/b", shallow=False)']],
   [
     'counts of entries',
     [

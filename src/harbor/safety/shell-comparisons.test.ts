@@ -79,3 +79,27 @@ test.each([
 ])('a script that also compares the submission with something else is standard: %s', async (condition) => {
   expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
 })
+
+test.each([
+  '[ -f /app/a ] && [ -z "$(diff /app/a /tests/a)" ]',
+  'd=$(diff -u /tests/a /app/a); [ -n "$d" ] && exit 1',
+  'd=$(diff /tests/a /app/a); [[ $d == "" ]]',
+  '[ "$(diff /app/a /tests/a | wc -l)" -eq 0 ]',
+  '[ "$(comm -3 /app/a /tests/a | wc -l)" = 0 ]',
+  '[[ -z $(comm -13 /app/a /tests/a) ]]',
+  'if diff /app/a /tests/a | grep -q "^[<>]"; then exit 1; fi',
+  'same() { [ -z "$(diff "$1" "$2")" ]; }; same /app/a /tests/a',
+  'if [ "$(cmp /app/a /tests/a 2>&1)" ]; then exit 1; fi',
+])('a script that takes a comparison without output for equality is weak: %s', async (condition) => {
+  const reason = 'tests/test.sh takes missing output of a comparison, which may have failed, for equality.'
+  expect(await estimate(condition)).toEqual({ strength: 'weak', reason })
+})
+
+test.each([
+  'diff /app/a /tests/a | head -n 20; cmp -s /app/a /tests/a',
+  'if ! d=$(diff /app/a /tests/a); then echo "$d"; exit 1; fi',
+  'd=$(diff /app/a /tests/a); [ $? -eq 0 ]',
+  '[ "$(comm -12 /app/a /tests/a | wc -l)" = 5 ]',
+])('a script that uses the exit status of a comparison, or a count of its own, is standard: %s', async (condition) => {
+  expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
+})

@@ -131,7 +131,7 @@ export function checkJq(context: OperandContext, args: readonly ShellWord[]): st
   const texts = args.map((word) => plainText(word) ?? '')
   const isData = (at: number): boolean => /^--(?:arg|argjson)$/.test(texts[at - 2] ?? '')
   const isOwn = args.every((word, at) => isData(at) || isOwnOperand(context, word))
-  const hasFile = texts.some((text) => /^-\w*[fL]|^--(?:from-file|library-path)/.test(text))
+  const hasFile = texts.some((text) => /^-\w*[fL]|^--(?:from-file|library-path)|\b(?:import|include) "/.test(text))
   if (!isOwn || hasFile) return 'calls jq with a program of the submission'
   return texts.some((text) => COMPUTED_PATTERN.test(text)) ? 'calls jq with a pattern of the submission' : undefined
 }

@@ -355,6 +355,7 @@ test.each([
   ['f=$(cat /app/x); grep -q y "/app/$f"', 'calls grep with an option of the submission'],
   ['f=$(cat /app/x); jq -e .a "/app/$f"', 'calls jq with a program of the submission'],
   ["jq -e 'test(.pattern)' /app/x.json", 'calls jq with a pattern of the submission'],
+  [`jq -e 'include "lib" {search: "/app"}; check' /app/x.json`, 'calls jq with a program of the submission'],
   [`jq -ne --arg p "$(cat /app/x)" '"a" | test($p)'`, 'calls jq with a pattern of the submission'],
   [`f=$(cat /app/x); awk '{ print 1 }' "/app/$f"`, `calls awk ${CHOSEN}`],
   ['f=$(cat /app/x); python3 /tests/check.py "$f"', `calls python3 ${CHOSEN}`],
