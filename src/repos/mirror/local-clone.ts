@@ -21,19 +21,20 @@ export async function openClone(folder: string, { signal, branch }: CloneOptions
   const answer = await git('rev-parse', '--git-common-dir', '--is-shallow-repository').catch(rethrowUnreadable(folder))
   const [commonDir = '', isShallow] = answer.split('\n')
   const gitDir = isAbsolute(commonDir) ? commonDir : resolve(location.cwd, commonDir)
-  const refs = parseRefs(await git('for-each-ref', '--format=%(objectname) %(refname) %(symref)'))
   const head = await git('symbolic-ref', '--quiet', 'HEAD').catch(() => '')
+  const remoteHead = await git('symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD').catch(() => '')
   const isDetached = head === ''
-  const chosen = chooseBranch(refs, head, branch)
-  const tip = refs.get(chosen)?.id ?? (isDetached && branch === undefined ? await git('rev-parse', 'HEAD') : undefined)
+  const names = branch === undefined ? [remoteHead, head] : [`refs/heads/${branch}`, `refs/remotes/origin/${branch}`]
+  const chosen = await findFirstRef(git, names)
+  const tip = chosen?.id ?? (isDetached && branch === undefined ? await git('rev-parse', 'HEAD') : undefined)
   if (branch !== undefined && tip === undefined) throw new RepositoryUnreadable(`Branch not found: ${branch}.`)
   return openRepository({
     gitDir,
     objects: join(gitDir, 'objects'),
     tip,
     isShallow: isShallow === 'true',
-    branch: chosen.replace(/^refs\/(heads|remotes\/[^/]+)\//, '') || 'HEAD',
-    pullHeads: listPullHeads(refs),
+    branch: (chosen?.name ?? head).replace(/^refs\/(heads|remotes\/[^/]+)\//, '') || 'HEAD',
+    pullHeads: await listPullHeads(git),
   })
 }
 
@@ -65,29 +66,35 @@ const rethrowUnreadable =
     throw new RepositoryUnreadable(isNotRepository ? `${folder} is not a git repository.` : error.message)
   }
 
-/** Refs by name. `symref` is the target of a symbolic ref, else empty. */
-type Refs = ReadonlyMap<string, { id: string; symref: string }>
+type RunRefCommand = (...args: string[]) => Promise<string>
 
-const parseRefs = (lines: string): Refs =>
-  new Map(
-    lines
-      .split('\n')
-      .map((line) => line.split(' '))
-      .map(([id = '', name = '', symref = '']) => [name, { id, symref }]),
-  )
+const REF_FORMAT = '--format=%(objectname) %(refname)'
 
-/** Returns the requested branch, else the default branch of the remote, else the checked-out branch. */
-function chooseBranch(refs: Refs, head: string, requested: string | undefined): string {
-  if (requested !== undefined) {
-    return refs.has(`refs/heads/${requested}`) ? `refs/heads/${requested}` : `refs/remotes/origin/${requested}`
+const parseRefs = (lines: string): { id: string; name: string }[] =>
+  lines
+    .split('\n')
+    .map((line) => line.split(' '))
+    .map(([id = '', name = '']) => ({ id, name }))
+
+/** Finds the first of some refs that exists. Others of a repository, of which there may be millions, are not read. */
+async function findFirstRef(git: RunRefCommand, names: readonly string[]) {
+  for (const name of names) {
+    // A name with wildcards is a pattern, and matches more than itself.
+    const found = name === '' ? [] : parseRefs(await git('for-each-ref', '--count=1', REF_FORMAT, name))
+    if (found[0]?.name === name) return found[0]
   }
-  const remoteDefault = refs.get('refs/remotes/origin/HEAD')?.symref
-  return remoteDefault !== undefined && refs.has(remoteDefault) ? remoteDefault : head
+  return undefined
 }
 
-function listPullHeads(refs: Refs): Map<number, string> {
+/** Maximum number of pull requests whose heads are read. They are read in one step, during which nothing else runs. */
+const PULL_HEADS_MAX = 50_000
+const PULL_PATTERNS = ['refs/pull', 'refs/remotes/*/pull/*', 'refs/remotes/*/pull/*/head']
+
+/** Returns the heads of the newest pull requests by number. */
+async function listPullHeads(git: RunRefCommand): Promise<Map<number, string>> {
+  const options = ['--sort=-version:refname', `--count=${PULL_HEADS_MAX}`, REF_FORMAT]
   const found = new Map<number, string>()
-  for (const [name, { id }] of refs) {
+  for (const { id, name } of parseRefs(await git('for-each-ref', ...options, ...PULL_PATTERNS))) {
     const number = /^refs\/(?:remotes\/[^/]+\/)?pull\/(\d{1,9})(?:\/head)?$/.exec(name)?.[1]
     if (number !== undefined) found.set(Number(number), id)
   }
