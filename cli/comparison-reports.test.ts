@@ -46,6 +46,12 @@ test('Markdown escapes cells and markup', () => {
   ])
 })
 
+test('Markdown mentions no people, issues or pull requests that a label names', () => {
+  const text = 'Use @octocat/all with acme/widgets#1 and e@example.org.'
+  const [line] = formatMarkdown({ ...comparison, answer: { ...comparison.answer, text } } as Comparison)
+  expect(line).toBe('Use @\u200boctocat/all with acme/widgets#\u200b1 and e@\u200bexample.org.')
+})
+
 test('JUnit XML has one suite per setting and escapes untrusted text', () => {
   const trials = [
     trial('lab/a', { state: 'passed' }),

@@ -29,7 +29,11 @@ const formatPercent = (value: number | null): string => (value === null ? '' : `
 /** Setting ids contain `|`, which would end a cell. */
 const quoteCode = (text: string): string => `\`${printable(text).replaceAll('`', "'").replaceAll('|', '\\|')}\``
 
-const escapeMarkdown = (text: string): string => printable(text).replaceAll(/[<>&[\]`*_\\]/g, '\\$&')
+/** Code hosts look for mentions in the rendered text, so that only a character behind the sign keeps them from it. */
+const escapeMarkdown = (text: string): string =>
+  printable(text)
+    .replaceAll(/[<>&[\]`*_\\]/g, '\\$&')
+    .replaceAll(/[@#]/g, '$&\u200b')
 
 /** Formats the trials of a comparison as JUnit XML: a suite per setting, a case per trial. Untrusted text is escaped. */
 export function formatJunit({ settings }: Comparison, trials: readonly ComparisonTrial[]): string[] {
