@@ -1,8 +1,8 @@
 import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
 /**
- * Shell that runs the reference solution, lists the text files that it wrote as `$texts`, keeps copies of them below
- * `$right`, and undoes everything it did. A file of which it changed only the mode is not listed. `undo` undoes later
+ * Shell that runs the reference solution, lists the text files that it wrote as `$texts` and the others as `$binaries`,
+ * keeps copies of them below `$right`, and undoes everything it did. A file of which it changed only the mode is not listed. `undo` undoes later
  * changes to the same paths, and `leave` also ends the cheat, because the tests of a task with several steps run all the
  * same and must not find right answers. `put FILE` writes standard input to a file that has the mode of the solution's.
  */
@@ -27,10 +27,12 @@ is_text() { [ -s "$1" ] && tr -d '\\000' < "$1" | cmp -s - "$1"; }
 for path in $work; do [ ! -e "$path" ] || copy "$path" "$before"; done 2> /dev/null
 "$solution" < /dev/null > /dev/null 2>&1
 files=$(for path in $work; do find "$path" -xdev -type f -size -2048k 2> /dev/null; done | sort -u | head -n 200)
-texts=$(for file in $files; do is_text "$file" && ! cmp -s "$before$file" "$file" && echo "$file"; done 2> /dev/null)
-for file in $texts; do copy "$file" "$right"; done
+written=$(for file in $files; do cmp -s "$before$file" "$file" || echo "$file"; done 2> /dev/null)
+texts=$(for file in $written; do is_text "$file" && echo "$file"; done)
+binaries=$(for file in $written; do is_text "$file" || echo "$file"; done)
+for file in $written; do copy "$file" "$right"; done
 undo
-[ -n "$texts" ] || leave
+[ -n "$written" ] || leave
 `
 
 /** Creates a cheat that starts from what the reference solution wrote, after its work is undone. */
@@ -223,4 +225,28 @@ done 2> /dev/null
 # Other files that the solution creates are there, and empty.
 for file in $files; do [ -e "$file" ] || { mkdir -p "$(dirname "$file")" && : > "$file"; }; done
 exit 0`,
+)
+
+/** Bytes of a binary file that hold its format: sizes of a picture, the rate of a sound, the shape of an array. */
+const HEADER_BYTES = 128
+/** Smaller files may be right with their beginning alone. */
+const BLANKED_BYTES_MIN = 1024
+
+export const blankedFiles = undoneSolution(
+  {
+    id: 'blanked-files',
+    what: 'Pictures, sounds and other binary files have their size and their first bytes, and the rest of them is zeros.',
+  },
+  `blanked=$(mktemp)
+changed= same=
+for file in $binaries; do
+  size=$(wc -c < "$right$file")
+  [ "$size" -ge ${BLANKED_BYTES_MIN} ] || continue
+  { head -c ${HEADER_BYTES} "$right$file"; head -c $((size - ${HEADER_BYTES})) /dev/zero; } > "$blanked"
+  if cmp -s "$blanked" "$right$file"; then same=1; else changed=1; fi
+  put "$file" < "$blanked"
+done
+rm -f "$blanked"
+[ -n "$changed" ] && [ -z "$same" ] && exit 0
+leave`,
 )

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
+import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
 import { emptyAnswers, everythingAnswers, everythingLists, notANumber } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
@@ -211,6 +211,17 @@ describe('cheats that run the reference solution', () => {
       ...['# port = 8443', '<!--\n<p>x</p>\n-->', '-- select 1', ''],
     ])
     expect(solveWith(commentedSolution, 'echo 5 > n.txt', ['n.txt'])).toBe(77)
+  })
+
+  test('keep the beginning and the size of binary files', () => {
+    const script = `{ printf 'RIFF\\000'; seq 2000; } > out.wav; printf '\\000\\001' > small.bin; echo 7 > out.txt`
+    expect(solveWith(blankedFiles, script, ['out.txt', 'out.wav', 'small.bin'])).toBe(0)
+    const blanked = readFileSync(join(folder, 'out.wav'))
+    expect([blanked.length, blanked.subarray(0, 7).toString()]).toEqual([8898, 'RIFF\0' + '1\n'])
+    expect(blanked.subarray(128).every((byte) => byte === 0)).toBe(true)
+    expect(['small.bin', 'out.txt'].map((name) => existsSync(join(folder, name)))).toEqual([false, false])
+    expect(solveWith(blankedFiles, 'head -c 5000 /dev/zero > out.bin', ['out.bin'])).toBe(77)
+    expect(existsSync(join(folder, 'out.bin'))).toBe(false)
   })
 
   test('undo what the solution did besides its answers', () => {

@@ -1,4 +1,4 @@
-import { changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
+import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
 import {
   emptyAnswers,
   emptyLists,
@@ -73,5 +73,6 @@ export const cheats: readonly Cheat[] = [
   oneEntry,
   oneKey,
   commentedSolution,
+  blankedFiles,
   changedInputs,
 ]
