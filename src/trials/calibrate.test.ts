@@ -214,6 +214,17 @@ test('a task with a working grader is strong', async () => {
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'grader', strength: 'strong', winners: [] })
 })
 
+test('a task that looks only at the size and the beginning of a binary file is weak', async () => {
+  const sound = {
+    'solution/solve.sh': `#!/bin/sh\nperl -e 'print "RIFF", pack("C*", map { $_ * $_ % 251 } 1 .. 4000)' > /app/out.wav\n`,
+    'tests/test.sh': `#!/bin/sh
+if [ "$(wc -c < /app/out.wav)" = 4004 ] && [ "$(head -c 4 /app/out.wav)" = RIFF ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+`,
+  }
+  const calibration = await calibrate(runner.provider, await requestFor('sound', sound))
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: ['blanked-files'] })
+}, 300_000)
+
 test('a grader that is not verified in its own mode is weak', async () => {
   const request = await requestIn(writeAttackedTasks(join(runner.folder, 'unused grader'))('answer', true))
   const found = { mode: 'workspace', carried: [] } as const

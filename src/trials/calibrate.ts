@@ -181,8 +181,11 @@ async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialR
   const { isControl: _, ...solver } = oracle
   await runTrial(provider, { ...request, harness: solver, savesPatch: true })
   const patch = await readFile(join(request.outputFolder, PATCH_FILE), 'utf8').catch(() => '')
-  return [...patch.matchAll(/^diff --git a\/\S+ b\/(\S+)$/gm)].flatMap(([, path]) => path ?? []).slice(0, 200)
+  return [...patch.matchAll(CHANGED_FILE)].flatMap(([, shown, named]) => shown ?? named ?? []).slice(0, 200)
 }
+
+/** A file whose change a patch shows, or one that it only names, such as a binary file. */
+const CHANGED_FILE = /^(?:diff --git a\/\S+ b\/(\S+)|# {3}(\S+) \((?:new|changed|removed)\b.*\))$/gm
 
 /** Tries a cheat on the untouched task. */
 async function tryCheat(
