@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ANSWER_TASK, writeAttackedTasks } from '../../test/support/trials/attacked-tasks.ts'
-import { IMAGE, openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
+import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
@@ -224,6 +224,20 @@ if [ "$(wc -c < /app/out.wav)" = 4004 ] && [ "$(head -c 4 /app/out.wav)" = RIFF 
   const calibration = await calibrate(runner.provider, await requestFor('sound', sound))
   expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: ['blanked-files'] })
 }, 300_000)
+
+test('a separate verifier that gets system files of a service is weak', async () => {
+  const request = await requestFor('service programs', {
+    'task.toml': taskToml({
+      top: 'artifacts = [{ source = "/usr/local/bin", service = "box" }]',
+      verifier: 'environment_mode = "separate"',
+    }),
+    'environment/docker-compose.yaml': `services:\n  box:\n    image: ${IMAGE}\n    command: ["sleep", "60"]\n`,
+  })
+  const found = { mode: 'workspace', carried: [] } as const
+  expect(await findStaticWeakness(runner.provider, request, found)).toBe(
+    'The artifact /usr/local/bin contains files that programs of the verifier read by themselves.',
+  )
+})
 
 test('a grader that is not verified in its own mode is weak', async () => {
   const request = await requestIn(writeAttackedTasks(join(runner.folder, 'unused grader'))('answer', true))

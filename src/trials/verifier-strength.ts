@@ -4,7 +4,7 @@ import { findExposure, findWeakness, listCommands, listTestFolders } from '../ha
 import type { TextFile } from '../harbor/safety/view.ts'
 import type { Environment, Task, TaskStep } from '../harbor/task.ts'
 import type { SandboxProvider } from '../sandboxes/sandbox.ts'
-import { listMainArtifacts } from './artifacts.ts'
+import { listMainArtifacts, listSidecarArtifacts } from './artifacts.ts'
 import { isSystemFolder } from './base-filesystem.ts'
 import { findMainService, toEnvironmentSource } from './environment.ts'
 import { toMainLimits } from './limits.ts'
@@ -66,7 +66,11 @@ async function listSubmission(
 ): Promise<string[]> {
   const { workdir } = await readSettings(provider, request, request.task.environment)
   return step.verifier.sandbox.mode === 'separate'
-    ? listMainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
+    ? [
+        ...listMainArtifacts(step).map(({ source }) => posix.resolve(workdir, source)),
+        // An agent may have taken over a service.
+        ...listSidecarArtifacts(step).map(({ source }) => posix.resolve('/', source)),
+      ]
     : [...(isSystemFolder(workdir) ? [] : [workdir]), ...carried]
 }
 
