@@ -71,11 +71,11 @@ const needsControl = ({ class: trialClass, steps }: TrialRecord): boolean =>
   trialClass === 'verifier_error' || steps.some((step) => step.notes.length > 0 || isStarvedVerdict(step))
 
 /**
- * Returns true if a process of the tests was killed for memory, and the tests still gave a reward: a comparison that was
- * killed prints no difference.
+ * Returns true if a process of the tests was killed for memory, and the tests still gave a full reward: a comparison that
+ * was killed prints no difference. Part of a reward may be right: the killed process can be the agent's own program.
  */
 const isStarvedVerdict = ({ verifier, rewards }: StepRecord): boolean =>
-  verifier?.outOfMemory === true && Object.values(rewards).some((reward) => reward > 0)
+  verifier?.outOfMemory === true && Object.values(rewards).some((reward) => reward >= 1)
 
 /** Drops the verdicts of tests that ran out of memory because of the agent's files. */
 function dropStarvedVerdicts(record: TrialRecord): TrialRecord {

@@ -36,3 +36,12 @@ if grep -q hello /app/hello.txt; then echo 1; else echo 0; fi > /logs/verifier/r
   const record = await run({ 'tests/test.sh': hungry }, 'echo hello > hello.txt')
   expect(record).toMatchObject({ state: 'passed', reward: 1 })
 }, 60_000)
+
+test('a program of the agent that runs out of memory in one of the tests leaves the reward of the others', async () => {
+  const part = `#!/bin/bash
+bash /app/run.sh
+echo 0.5 > /logs/verifier/reward.txt
+`
+  const record = await run({ 'tests/test.sh': part }, `echo "perl -e '\\$x = q(a) x 192e6'" > run.sh`)
+  expect(record).toMatchObject({ state: 'failed', reward: 0.5, steps: [{ verifier: { outOfMemory: true } }] })
+}, 60_000)
