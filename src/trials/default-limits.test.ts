@@ -39,6 +39,16 @@ inSandboxes(({ runner }) => {
     expect(record.error).toMatch(/limit: memory/)
   }, 300_000)
 
+  test('files that an agent writes to a volume count towards its disk limit', async () => {
+    const compose = `services:\n  main:\n    image: ${IMAGE}\n    volumes: ["data:/data"]\nvolumes:\n  data:\n`
+    const task = write('volume', {
+      'task.toml': taskToml({ agentSec: 60, environment: 'storage_mb = 20' }),
+      'environment/docker-compose.yaml': compose,
+    })
+    const record = await runner.run(task, shellCommand('head -c 60M /dev/zero > /data/big; sleep 60'))
+    expect(record).toMatchObject({ state: 'failed', class: 'limit', limit: 'disk', reward: 0 })
+  }, 300_000)
+
   test('a sidecar that exceeds the default limit ends alone', async () => {
     const task = write('service', {
       'task.toml': taskToml({ agentSec: 100 }, null),

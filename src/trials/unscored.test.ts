@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
+import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 
@@ -49,16 +49,6 @@ test('files that the verifier writes beside the reward count towards its disk li
   const record = await attack(line, 'workspace', files)
   expect(record.steps[0]?.verifier).toMatchObject({ limit: 'disk' })
 })
-
-test('files that an agent writes to a volume count towards its disk limit', async () => {
-  const compose = `services:\n  main:\n    image: ${IMAGE}\n    volumes: ["data:/data"]\nvolumes:\n  data:\n`
-  const files = {
-    'task.toml': taskToml({ environment: 'storage_mb = 20' }),
-    'environment/docker-compose.yaml': compose,
-  }
-  const record = await attack('head -c 60M /dev/zero > /data/big; sleep 60', 'workspace', files)
-  expect(record).toMatchObject({ state: 'failed', class: 'limit', limit: 'disk', reward: 0 })
-}, 90_000)
 
 test('output of the submission does not exclude a trial that has a reward', async () => {
   const files = { 'tests/test.sh': '#!/bin/bash\necho 0 > /logs/verifier/reward.txt; cat /app/hello.txt\n' }
