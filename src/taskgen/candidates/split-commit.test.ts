@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commitTree, type HandmadeEntry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { splitCommit } from './split-commit.ts'
+import { splitCommit, widenSource } from './split-commit.ts'
 
 let root: string
 let repository: string
@@ -103,4 +103,22 @@ test('rejects a missing base commit', async () => {
 test('rejects source of few lines and many bytes as too large', async () => {
   const made = await split([], [{ name: 'a.py', content: `${'x'.repeat(600 * 1024)}\n` }])
   expect(made).toMatchObject({ kind: 'rejected', reason: 'too_large' })
+})
+
+test('the widened source patch has whole files as context, and no tests', async () => {
+  const lines = (last: string) => `${'same\n'.repeat(30)}${last}\n`
+  const tree = (last: string): HandmadeEntry[] => [
+    { name: 'app.py', content: lines(last) },
+    { name: 'test_app.py', content: `${last}\n` },
+  ]
+  const base = await commitTree(repository, tree('one'))
+  const head = await commitTree(repository, tree('two'), base)
+  await using clone = await openClone(repository, { signal })
+  const change = await splitCommit({ location: clone.location }, { base, head }, signal)
+  if (change.kind !== 'done') throw new Error(change.detail)
+  const wide = await widenSource(clone.location, change.value, signal)
+  expect(change.value.source.match(/^ same$/gm)).toHaveLength(3)
+  expect(wide.match(/^ same$/gm)).toHaveLength(30)
+  expect(wide).toContain('+two')
+  expect(wide).not.toContain('test_app.py')
 })

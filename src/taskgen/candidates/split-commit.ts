@@ -107,15 +107,36 @@ const PATCH_ARGS = [
   '--no-textconv',
   '--diff-algorithm=histogram',
   '--no-indent-heuristic',
-  '-U3',
   '--src-prefix=a/',
   '--dst-prefix=b/',
 ]
 
-async function readPatch(location: GitLocation, trees: string[], signal: AbortSignal): Promise<string | undefined> {
+const CONTEXT_LINES = 3
+/** More lines than a file of a candidate has. */
+const WHOLE_FILE_LINES = 1_000_000
+
+/**
+ * Returns the source patch with whole files as context, which show where comments and declarations begin. A change that
+ * is too large for that keeps its ordinary context.
+ */
+export async function widenSource(
+  location: GitLocation,
+  { source, baseTree, headTree }: SplitCommit,
+  signal: AbortSignal,
+): Promise<string> {
+  const patch = await readPatch(location, [baseTree, headTree], signal, WHOLE_FILE_LINES)
+  return patch === undefined ? source : splitPatch(patch).source
+}
+
+async function readPatch(
+  location: GitLocation,
+  trees: string[],
+  signal: AbortSignal,
+  contextLines = CONTEXT_LINES,
+): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of streamGit(location, [...PATCH_ARGS, ...trees], { signal })) {
+  for await (const chunk of streamGit(location, [...PATCH_ARGS, `-U${contextLines}`, ...trees], { signal })) {
     bytes += chunk.length
     if (bytes > PATCH_BYTES_MAX) return undefined
     chunks.push(chunk)

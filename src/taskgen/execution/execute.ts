@@ -27,6 +27,8 @@ export type ExecutionInput = {
   image: Image
   /** The fix, as a patch in latin1. */
   source: string
+  /** The fix with whole files as context. Default: `source`. */
+  wideSource?: string | undefined
   hidden: HiddenTests
   plan: RunPlan
   /** Folder on this machine for output. */
@@ -94,7 +96,8 @@ async function runAll(
   const limits = medianCpuSec > FEW_VARIANTS_CPU_SECONDS ? FEW_VARIANTS : ALL_VARIANTS
   // Variants run with the timeout of the verifier, because an altered condition may never end a loop.
   const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
-  const ablation = await tryVariants(provider, { ...input, plan, lists: judgement.lists, limits }, signal)
+  const source = input.wideSource ?? input.source
+  const ablation = await tryVariants(provider, { ...input, source, plan, lists: judgement.lists, limits }, signal)
   const weakness = findWeakness(ablation)
   if (weakness) return weakness
   const { kind, ...facts } = judgement

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { environment } from '../../../test/support/histories.ts'
 import { listVariants } from './solution-variants.ts'
 
@@ -27,8 +28,8 @@ function treeOf(files: Record<string, string>): string {
   return git('write-tree').trim()
 }
 
-const diff = (from: string, to: string): string =>
-  git('diff-tree', '-r', '-p', '--binary', '--full-index', '--no-renames', '-U3', from, to)
+const diff = (from: string, to: string, contextLines = 3): string =>
+  git('diff-tree', '-r', '-p', '--binary', '--full-index', '--no-renames', `-U${contextLines}`, from, to)
 
 function applied(tree: string, patch: string): string {
   git('read-tree', tree)
@@ -114,6 +115,96 @@ test.each([
 ])('the type of a parameter is no behaviour: %j, %j', (before, after, parts) => {
   const patch = diff(treeOf({ 'a.py': file(before) }), treeOf({ 'a.py': file(after) }))
   expect(partsOf(patch)).toHaveLength(parts)
+})
+
+const JAVADOC = (text: string, check: string): string => `/**
+ * Gets a value.
+ *
+ * The first line.
+ * The second line.
+ * ${text}
+ * The fourth line.
+ * The fifth line.
+ * The last line.
+ */
+public Object get() {
+    a();
+    b();
+    c();
+    if (${check}) {
+        return null;
+    }
+}
+`
+
+test.each(['A.java', 'a.php', 'a.ts', 'a.go'])(
+  'lines of a block comment that begins above the hunk are not parts, and the code after it is: %s',
+  (path) => {
+    const before = treeOf({ [path]: JAVADOC('It is null.', 'x > 1') })
+    const after = treeOf({ [path]: JAVADOC('It may be null.\n *\n * @see Other', 'x > 2') })
+    expect(partsOf(diff(before, after)).map((part) => part.before)).toEqual(['    if (x > 2) {'])
+  },
+)
+
+test.each([
+  ['A.java', '@Deprecated'],
+  ['A.java', '@SuppressWarnings("unchecked")'],
+  ['a.rs', '#[must_use]'],
+])('an annotation that changes no behaviour is no part: %s, %s', (path, line) => {
+  expect(partsOf(diff(treeOf({ [path]: file('f();') }), treeOf({ [path]: file(`${line}\nf();`) })))).toEqual([])
+})
+
+test.each([
+  [
+    'a member of a type',
+    'export type A = {\n  one: string;\n};',
+    'export type A = {\n  one: string;\n  two?: number;\n};',
+    0,
+  ],
+  [
+    'a member without a semicolon',
+    'interface A {\n  one: string\n}',
+    'interface A {\n  one: (name: string) => R\n}',
+    0,
+  ],
+  ['a union', 'type A =\n  | B\n  | C\nf()', 'type A =\n  | B\nf()', 0],
+  ['a conditional type', 'type W<S> = S extends { a: infer T }\n  ? X<T>\n  : never', 'type W<S> = X<S>', 0],
+  ['code after a type', 'type A = B\nconst a = f(1)', 'type A = B\nconst a = f(2)', 1],
+  ['a type argument', 'const a = f<A>(b)', 'const a = f<A, C<D>>(b)', 0],
+  ['a comparison', 'if (a < b && c > d) f()', 'if (a < c && c > d) f()', 1],
+  ['the type of a variable', 'const a: A<B> = b()', 'const a: C = b()', 0],
+  ['the value of a variable', 'const a: A = b()', 'const a: A = c()', 1],
+  [
+    'the type of a parameter',
+    'function f(a: A, b = 1): void {',
+    'function f(a: C | { d: 1 }, b = 1): Promise<void> {',
+    0,
+  ],
+  ['a new parameter', 'function f(a: A): void {', 'function f(a: A, b: B): void {', 1],
+  ['an assertion', 'f((a as A).b, c)', 'f((a as B<C>).b, c)', 0],
+  ['a ternary', 'f(a ? b : c)', 'f(a ? b : d)', 1],
+  ['a property', 'f({ a: b })', 'f({ a: c })', 1],
+  ['a property on a line', '  a: b,', '  a: c,', 1],
+  ['the type of a callback', 'const f = (a: A) => g(a)', 'const f = (a: (b: B) => C) => g(a)', 0],
+  ['the body of a callback', 'const f = (a: A) => g(a)', 'const f = (a: A) => h(a)', 1],
+])('types of TypeScript are not parts: %s', (_, before, after, parts) => {
+  const patch = diff(treeOf({ 'a.ts': file(before) }), treeOf({ 'a.ts': file(after) }))
+  expect(partsOf(patch)).toHaveLength(parts)
+})
+
+test('whole files as context show that a line belongs to a type which begins far above', () => {
+  const members = (last: string) => `type A = {\n${'  one: {\n    two: string\n  }\n'.repeat(10)}  ${last}\n}\nf()\n`
+  const [base, head] = [treeOf({ 'a.ts': members('three: 1') }), treeOf({ 'a.ts': members('three: 2') })]
+  const wide = diff(base, head, 1000)
+  expect(partsOf(wide)).toEqual([])
+  const [part] = partsOf(diff(treeOf({ 'a.ts': file('f(1)') }), treeOf({ 'a.ts': file('f(2)') }), 1000))
+  expect(applied(treeOf({ 'a.ts': file('f(1)') }), part?.patch ?? '')).toBe(treeOf({ 'a.ts': file('f(1)') }))
+})
+
+test.each(['f(a: ', 'a<b', 'type A = ', 'x ? '])('reads types of %j in linear time', async (piece) => {
+  const patch = (text: string) => diff(treeOf({ 'a.ts': 'f()\n' }), treeOf({ 'a.ts': `f()\n${text}\n` }))
+  const patches = [patch(piece.repeat(400_000 / piece.length)), patch(`${piece}\n`.repeat(20_000))]
+  expect(await cpuMs(() => patches.map((each) => listVariants(each, ALL)))).toBeLessThan(2000)
 })
 
 test('spreads the variants evenly and depends on the patch alone', () => {

@@ -3,6 +3,7 @@ import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import { decodeText, unquotePath } from '../candidates/read-diffs.ts'
 import { scanCode } from '../lint/pinned-symbols.ts'
 import { listCodeLines, removeAnnotations } from './python-code.ts'
+import { listTypeLines, removeTypes } from './typescript-code.ts'
 
 /** An incomplete or wrong solution, derived from the reference solution by one edit. */
 export type SolutionVariant = {
@@ -44,7 +45,6 @@ const selectEvenly = <T>(values: readonly T[], max: number): T[] =>
 type PatchFile = {
   header: string
   path: string
-  hasDocstrings: boolean
   language: SourceLanguage | undefined
   hunks: PatchHunk[]
 }
@@ -66,7 +66,7 @@ function parseFiles(source: string): PatchFile[] {
       const printed = /^(?:\+\+\+ "?b|--- "?a)\/.*$/m.exec(header.replace(/^--- .*\n(?=\+\+\+ "?b\/)/m, ''))?.[0] ?? ''
       const path = unquotePath(printed.slice(4).replace(/\t$/, '')).slice(2)
       const language = findSourceLanguage(path)
-      return { header, path, language, hasDocstrings: language?.name === 'python', hunks: bodies.map(parseHunk) }
+      return { header, path, language, hunks: bodies.map(parseHunk) }
     })
 }
 
@@ -94,6 +94,8 @@ const NO_BEHAVIOUR = [
   /^(?:from\s+\S+\s+)?import\b|^export\s+(?:\*|\{.*\})\s+from\b|^(?:use|package|require|using)\b|^__all__\b/,
   /^(?:[\w.]*\blog(?:ger|ging)?|console|slog)\.\w+\(.*\)?;?$/i,
   /^(?:export\s+)?(?:type|interface)\s+\w+.*$|^[)\]}\s,;]*$|^pass$/,
+  // Annotations of Java and attributes of Rust that only compilers and readers see.
+  /^@(?:Deprecated|Override|SuppressWarnings|SafeVarargs|FunctionalInterface)(?:\([^()]*\))?$|^#\[(?:inline|must_use|allow|doc|deprecated)\b.*\]$/,
 ]
 
 /** True if a run changes more than comments, documentation, imports, types and messages of logs. */
@@ -109,17 +111,33 @@ function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
   const code = lines.filter((line) => !NO_BEHAVIOUR.some((pattern) => pattern.test(line)))
   if (code.every((line) => line === '')) return ''
   const joined = code.join(' ')
-  const behaviour = language?.name === 'python' ? removeAnnotations(joined) : joined
-  return [behaviour, ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
+  const removeTyping = TYPING_REMOVERS[language?.name ?? ''] ?? ((text: string) => text)
+  return [removeTyping(joined), ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
 }
 
-/** Lists the lines of one side of a run, without those of Python docstrings. */
+const TYPING_REMOVERS: Record<string, (code: string) => string> = { python: removeAnnotations, typescript: removeTypes }
+
+/** Lists the lines of one side of a run, without those of documentation and of declarations of types. */
 function listSideLines({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): string[] {
   const other = sign === '-' ? '+' : '-'
   const side = hunk.lines.map((text, at) => ({ text, isInRun: at >= from && at < to }))
   const lines = side.filter(({ text }) => !text.startsWith(other))
-  const isCode = file.hasDocstrings ? listCodeLines(lines.map(({ text }) => text)) : lines.map(() => true)
+  const isCode = markCode(
+    lines.map(({ text }) => text),
+    file.language,
+  )
   return lines.filter(({ isInRun }, at) => isInRun && isCode[at]).map(({ text }) => text.slice(1))
+}
+
+/** Matches a line of a block comment that begins with an asterisk, as all lines of documentation do. */
+const COMMENT_LINE = /^.\s*(?:\/\*\*?|\*\/|\*(?:\s.*)?)\s*$/
+
+/** Returns for each line, with its sign, whether it is code rather than documentation or a declaration of types. */
+function markCode(lines: readonly string[], language: SourceLanguage | undefined): boolean[] {
+  if (language?.name === 'python') return listCodeLines(lines)
+  const areTypes = language?.name === 'typescript' ? listTypeLines(lines.map((line) => line.slice(1))) : []
+  const hasBlockComments = language === undefined || language.comments.endsWith('slashes')
+  return lines.map((line, at) => !areTypes[at] && !(hasBlockComments && COMMENT_LINE.test(line)))
 }
 
 type RenderVariant = (run: ChangeRun, lines: readonly string[]) => string

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { emitTask } from '../../assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
 import { findPinnedSymbols, writeInstruction } from '../../authoring/author.ts'
-import { splitCommit } from '../../candidates/split-commit.ts'
+import { splitCommit, widenSource } from '../../candidates/split-commit.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { execute } from '../../execution/execute.ts'
 import { listExecutionConcerns } from '../../execution/judge-runs.ts'
@@ -57,7 +57,7 @@ const splitStage: Stage = {
 
 /** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests and the guards. */
 const executionStage: Stage = {
-  version: 7,
+  version: 8,
   needs: ['sandbox'],
   cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
     base,
@@ -70,8 +70,11 @@ const executionStage: Stage = {
     const attempt = { context, signal, ...(await readBase(state, context, signal)) }
     const prepared = await prepareImage(attempt, recipe, 'execution')
     if (prepared.kind !== 'done') return prepared
-    const { source, hidden } = await readChange(state, context, signal)
-    const input = { image: prepared.value.image, source, hidden, plan, folder: context.folder }
+    const change = await readChange(state, context, signal)
+    const { source, hidden } = change
+    const { location } = await context.repository()
+    const wideSource = await widenSource(location, change, signal)
+    const input = { image: prepared.value.image, source, wideSource, hidden, plan, folder: context.folder }
     const executed = await execute(context.provider(), input, signal)
     if (executed.kind !== 'done') return executed
     const { runs, unstable, ablation, medianSec, ...result } = executed.value
