@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { environment } from '../../../test/support/histories.ts'
 import { listVariants } from './solution-variants.ts'
+import { findWeakness } from './try-variants.ts'
 
 let folder: string
 beforeAll(() => {
@@ -295,4 +296,39 @@ test('for any lines, every variant applies', () => {
     }),
     { numRuns: 40 },
   )
+})
+
+const survivor = (kind: 'part' | 'mutant', before: string) => ({
+  kind,
+  path: 'a.py',
+  line: 1,
+  before,
+  after: 'x = None',
+})
+
+test.each([
+  [
+    'a removal that no test notices, beside one needed and one untested part',
+    3,
+    1,
+    [survivor('part', ''), survivor('part', 'if x:')],
+    undefined,
+  ],
+  [
+    'two untested parts beside one needed part',
+    3,
+    1,
+    [survivor('part', 'y()'), survivor('part', 'if x:')],
+    'weak_tests',
+  ],
+  [
+    'removals that no test notices, and nothing that is needed',
+    2,
+    0,
+    [survivor('part', ''), survivor('part', 'y()')],
+    'weak_tests',
+  ],
+])('judges %s', (_, groups, necessary, survivors, reason) => {
+  const results = { groups, necessary, mutants: 0, noticed: 0, survivors, runs: groups, cpuSeconds: 0 }
+  expect(findWeakness(results)?.reason).toBe(reason)
 })

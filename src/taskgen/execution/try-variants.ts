@@ -98,7 +98,10 @@ function passes(outcome: SuiteOutcome, expected: readonly string[], required: re
   return expected.every(isPassed) && required.every((id) => !Object.hasOwn(statuses, id) || isPassed(id))
 }
 
-/** Tests are too weak if fewer than half of the parts, or fewer than half of all variants, are noticed. */
+/**
+ * Tests are too weak if fewer than half of the parts, or fewer than half of all variants, are noticed. A part that only
+ * removes code and is not noticed does not count: what is left may be unused, and then a solution is right with it.
+ */
 export function findWeakness({
   groups,
   necessary,
@@ -106,7 +109,9 @@ export function findWeakness({
   noticed,
   survivors,
 }: VariantResults): StageRejection | undefined {
-  const isWeak = necessary * 2 < groups || (necessary + noticed) * 2 < groups + mutants
+  const unusedRemovals = survivors.filter(({ kind, before }) => kind === 'part' && before.trim() === '').length
+  const parts = groups - unusedRemovals
+  const isWeak = necessary * 2 < parts || (necessary + noticed) * 2 < parts + mutants
   if (!isWeak) return undefined
   const locations = survivors.slice(0, LOCATIONS_MAX).map(({ path, line }) => `${path}:${line}`)
   return reject(
