@@ -48,7 +48,7 @@ const PURE = [
   'taskgen/authoring/sanitise',
   'taskgen/review/(model-review|difficulty|test-assertions|edit-solution)',
   'taskgen/environment/dockerfile',
-  'taskgen/execution/(judge-runs|python-code|solution-variants)',
+  'taskgen/execution/(judge-runs|python-code|solution-variants|typescript-code)',
   'taskgen/assembly/generated-task',
   'taskgen/canaries/figures',
   'statistics/[^/.]+',

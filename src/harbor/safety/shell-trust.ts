@@ -30,10 +30,7 @@ export type ScriptTrust = {
 export type TrustRule = {
   /** Numbers are trusted even if the submission chooses them, because they contain no code: lengths, counts, `$?`. */
   trustsNumbers: boolean
-  /**
-   * Names of files that the submission cannot invent are trusted: patterns that begin with `/`, the current directory, and
-   * `<( )`.
-   */
+  /** Trusts names of files that the submission cannot invent: patterns that begin with `/`, current directory, `<( )`. */
   trustsFileNames?: boolean
   /** Returns true if nothing that commands print together can come from the submission. */
   hasTrustedOutput: (trust: ScriptTrust, commands: readonly ShellCommand[]) => boolean
