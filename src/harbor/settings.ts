@@ -71,6 +71,9 @@ export const readCollectHook = (fields: Fields): CollectHook => ({
 
 export const MAIN_SERVICE = 'main'
 
+/** Harbor's command to keep a container alive. An entrypoint receives it as its arguments. */
+export const SLEEP_COMMAND: readonly string[] = ['sh', '-c', 'sleep infinity']
+
 const SERVICE = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/
 
 export const isServiceName = (name: string): boolean => name.length <= 255 && SERVICE.test(name)

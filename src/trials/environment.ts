@@ -1,5 +1,5 @@
 import { join, posix } from 'node:path'
-import { MAIN_SERVICE } from '../harbor/settings.ts'
+import { MAIN_SERVICE, SLEEP_COMMAND } from '../harbor/settings.ts'
 import type { ComposeService, Environment } from '../harbor/task.ts'
 import {
   type BaseFilesystem,
@@ -173,9 +173,6 @@ export async function startMain(
   if (healthcheck) await running.awaitHealthy('the environment', ['bash', '-c', healthcheck.command], healthcheck)
   return running
 }
-
-/** Harbor's command to keep a container alive. An entrypoint receives it as its arguments. */
-const SLEEP_COMMAND = ['sh', '-c', 'sleep infinity']
 
 /** Returns null if `main` has neither an entrypoint nor a command. */
 function findMainCommand(context: StepContext, { main, image }: RunningEnvironment): string[] | null {

@@ -105,11 +105,11 @@ async function findStepExposure(
   const environment = sandbox.mode === 'separate' ? sandbox.environment : request.task.environment
   const settings = await readSettings(provider, request, environment)
   const env = { ...settings.env, ...fillEnv(step.verifier.env, request.variables) }
-  const commands = [...settings.commands, ...listCommands(environment, step)]
+  const commands = listCommands(environment, step, settings.entrypoint)
   const isSystemArtifact = (path: string): boolean => !path.startsWith('/logs/') && isSystemFolder(path)
   const systemArtifact = sandbox.mode === 'separate' ? submission.find(isSystemArtifact) : undefined
   return systemArtifact === undefined
-    ? findExposure(env, commands, submission)
+    ? findExposure(env, commands, { submission, workdir: settings.workdir })
     : `The artifact ${systemArtifact} contains files that programs of the verifier read by themselves.`
 }
 
@@ -118,7 +118,7 @@ async function readSettings(
   provider: SandboxProvider,
   { folder, variables, signal, onLog = () => {} }: WeaknessRequest,
   environment: Environment,
-): Promise<{ workdir: string; env: Record<string, string>; commands: string[] }> {
+): Promise<{ workdir: string; env: Record<string, string>; entrypoint: string[] }> {
   const main = findMainService(environment)
   const lookup = { folder, variables: addComposeVariables(variables) }
   const { buildTimeoutSec: timeoutSec, resources } = environment
@@ -127,7 +127,7 @@ async function readSettings(
   return {
     workdir: environment.workdir ?? main?.workdir ?? image.workdir,
     // The command of an image is not run unless the image has an entrypoint.
-    commands: image.entrypoint,
+    entrypoint: image.entrypoint,
     env: {
       ...image.env,
       ...fillEnv(main?.env ?? [], lookup.variables),

@@ -30,6 +30,7 @@ import {
   programName,
   type ShellCommand,
   type ShellWord,
+  shorten,
   toCall,
   unquotedText,
   type WordPart,
@@ -45,6 +46,8 @@ type ScriptContext = {
   isVerifierFile: (path: string) => boolean
   hasGrader: boolean
   otherScripts?: readonly string[]
+  /** Further programs that may be run. */
+  harmless?: ReadonlySet<string>
 }
 
 /** Other shells evaluate arithmetic in `[ ]`, and a login shell reads settings from the home directory. */
@@ -229,6 +232,7 @@ function checkNamed(context: CheckContext, path: string, args: readonly ShellWor
   if (name.includes('/')) return `runs ${shorten(name)}`
   if (isReader(name)) return checkReader(context, args, name)
   const check = CHECKS.get(name.replace(/^(python)[\d.]+$/, '$1'))
+  if (check === undefined && context.harmless?.has(name)) return undefined
   return check ? check(context, args, name) : `runs ${shorten(name)}, which is not known to only read`
 }
 
@@ -392,8 +396,3 @@ const CHECKS = new Map<string, CommandCheck>(
     ] satisfies [string, CommandCheck][]
   ).flatMap(([names, check]) => names.split(' ').map((name) => [name, check])),
 )
-
-const shorten = (text: string): string => {
-  const line = text.trim().replaceAll(/\s+/g, ' ')
-  return line.length > 60 ? `${line.slice(0, 60)}…` : line
-}

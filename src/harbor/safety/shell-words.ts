@@ -117,3 +117,9 @@ export const leadingText = (word: ShellWord): string => {
   const [first] = word
   return first?.kind === 'text' && !first.isQuoted ? first.text : ''
 }
+
+/** Shortens a text of a script for a message. */
+export const shorten = (text: string): string => {
+  const line = text.trim().replaceAll(/\s+/g, ' ')
+  return line.length > 60 ? `${line.slice(0, 60)}…` : line
+}

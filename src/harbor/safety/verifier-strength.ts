@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { parseDockerfile } from '../dockerfile.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
-import { MAIN_SERVICE } from '../settings.ts'
+import { MAIN_SERVICE, SLEEP_COMMAND } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
 import { CODE_SIGNS, findUnknownModule } from './code-signs.ts'
 import { findSubmittedUse } from './python-uses.ts'
@@ -113,19 +113,35 @@ function findExposedVariable(env: Readonly<Record<string, string>>, submission: 
 }
 
 /**
- * Returns a command that the environment runs by itself, as an entrypoint or a healthcheck, and that names a path of the
- * submission or a path that is relative to the working directory. Commands that only read are left out.
+ * Returns a command that the environment runs by itself, as an entrypoint or a healthcheck, and that may execute files of
+ * the submission: it names one, or a path that is relative to the working directory, or it runs in the submission, where
+ * programs find files by themselves, such as a makefile. Commands that only read are left out.
  */
-const findExposedCommand = (commands: readonly string[], submission: readonly string[]): string | undefined =>
-  commands.filter(mayExecute).find((command) =>
-    command.split(/[\s;&|()"'=<>]+/).some((word) => {
-      if (/^\.{1,2}\/|^[\w-]+\.(?:sh|py|js|rb|pl)$/.test(word)) return true
-      return word.startsWith('/') && submission.some((folder) => isBelow(normalizePath(word), folder))
-    }),
+const findExposedCommand = (
+  commands: readonly string[],
+  { submission, workdir }: { submission: readonly string[]; workdir: string },
+): string | undefined => {
+  const runsInside = submission.some((folder) => isBelow(workdir, folder))
+  return commands.find((command) =>
+    runsInside && mayExecute(command, SERVERS) ? true : mayExecute(command) && namesSubmission(command, submission),
   )
+}
 
-const mayExecute = (command: string): boolean =>
-  findUnsafeCommand(command, { isVerifierFile: () => false, hasGrader: false, submission: [] }) !== undefined
+const namesSubmission = (command: string, submission: readonly string[]): boolean =>
+  command.split(/[\s;&|()"'=<>]+/).some((word) => {
+    if (/^\.{1,2}\/|^[\w-]+\.(?:sh|py|js|rb|pl)$/.test(word)) return true
+    return word.startsWith('/') && submission.some((folder) => isBelow(normalizePath(word), folder))
+  })
+
+/** Servers, and programs that ask them, which read no code or settings from the current directory. */
+const SERVERS: ReadonlySet<string> = new Set(
+  'nginx httpd apache2 redis-server redis-cli valkey-server postgres pg_ctl pg_isready mysqld mariadbd mysqladmin mongod memcached sshd cron crond dockerd curl wget nc ncat'.split(
+    ' ',
+  ),
+)
+
+const mayExecute = (command: string, harmless: ReadonlySet<string> = new Set()): boolean =>
+  findUnsafeCommand(command, { isVerifierFile: () => false, hasGrader: false, submission: [], harmless }) !== undefined
 
 const isBelow = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
@@ -136,14 +152,14 @@ const normalizePath = (path: string): string =>
 /** Checks what the files of a task set. Calibration checks the environment of the built image. */
 function findExposedSetting(outline: TaskOutline, texts: readonly TextFile[]): string | undefined {
   for (const step of outline.steps) {
-    const { environment, env, submission } = readSettings(outline, step, texts)
-    const found = findExposure(env, listCommands(environment, step), submission)
+    const { environment, env, submission, workdir } = readSettings(outline, step, texts)
+    const found = findExposure(env, listCommands(environment, step), { submission, workdir })
     if (found !== undefined) return found
   }
   return undefined
 }
 
-type StepSettings = { environment: Environment; env: Record<string, string>; submission: string[] }
+type StepSettings = { environment: Environment; env: Record<string, string>; submission: string[]; workdir: string }
 
 /** Reads the environment of a step's verifier, and the paths of the candidate's files in it, as far as files name them. */
 function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly TextFile[]): StepSettings {
@@ -158,6 +174,7 @@ function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly Text
     environment,
     env: { ...readImage(environment).env, ...Object.fromEntries(declared) },
     submission: paths.filter((path) => path !== '/'),
+    workdir: environment.workdir ?? imageOf(environment).workdir ?? '/',
   }
 }
 
@@ -165,20 +182,31 @@ function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly Text
 export function findExposure(
   env: Readonly<Record<string, string>>,
   commands: readonly string[],
-  submission: readonly string[],
+  place: { submission: readonly string[]; workdir: string },
 ): string | undefined {
-  const name = findExposedVariable(env, submission)
+  const name = findExposedVariable(env, place.submission)
   if (name !== undefined) return `The variable ${name} of the verifier's environment names a path in the submission.`
-  const command = findExposedCommand(commands, submission)
+  const command = findExposedCommand(commands, place)
   return command && `The verifier's environment runs ${command.slice(0, 80)}, which the submission can change.`
 }
 
-/** Lists the commands that a task declares for its environment: healthchecks, entrypoint and command. */
-export function listCommands({ healthcheck, compose }: Environment, step: Pick<TaskStep, 'healthcheck'>): string[] {
+/** Lists the commands that an environment runs: healthchecks, and the entrypoint with its command. */
+export function listCommands(
+  { healthcheck, compose }: Environment,
+  step: Pick<TaskStep, 'healthcheck'>,
+  imageEntrypoint: readonly string[] = [],
+): string[] {
   const main = compose?.services.find(({ name }) => name === MAIN_SERVICE)
-  const declared = [...(main?.entrypoint ?? []), ...(main?.command ?? [])].map(toText)
-  return [healthcheck?.command, step.healthcheck?.command, ...declared].filter((text) => text !== undefined)
+  const entrypoint = main?.entrypoint?.map(toText) ?? imageEntrypoint
+  const command = main?.command?.map(toText) ?? (entrypoint.length > 0 ? SLEEP_COMMAND : [])
+  const started = [...entrypoint, ...command]
+  const check = main?.healthcheck && main.healthcheck.kind !== 'none' ? main.healthcheck : undefined
+  const checked = check?.kind === 'exec' ? quoteWords(check.test) : check?.test[0]
+  return [healthcheck?.command, step.healthcheck?.command, checked, quoteWords(started)].flatMap((text) => text || [])
 }
+
+const quoteWords = (words: readonly string[]): string =>
+  words.map((word) => (/^[\w./:=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 
 const toText = (template: Template): string => template.filter((part) => typeof part === 'string').join('')
 
