@@ -133,9 +133,9 @@ const namesSubmission = (command: string, submission: readonly string[]): boolea
     return word.startsWith('/') && submission.some((folder) => isBelow(normalizePath(word), folder))
   })
 
-/** Servers, and programs that ask them, which read no code or settings from the current directory. */
+/** Servers, and programs that ask them, which read no code or settings from the current or the home directory. */
 const SERVERS: ReadonlySet<string> = new Set(
-  'nginx httpd apache2 redis-server redis-cli valkey-server postgres pg_ctl pg_isready mysqld mariadbd mysqladmin mongod memcached sshd cron crond dockerd curl wget nc ncat'.split(
+  'nginx httpd apache2 redis-server redis-cli postgres pg_isready mysqladmin mongod memcached sshd cron crond curl wget nc'.split(
     ' ',
   ),
 )
