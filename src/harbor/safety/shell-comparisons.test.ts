@@ -90,6 +90,10 @@ test.each([
   'if diff /app/a /tests/a | grep -q "^[<>]"; then exit 1; fi',
   'same() { [ -z "$(diff "$1" "$2")" ]; }; same /app/a /tests/a',
   'if [ "$(cmp /app/a /tests/a 2>&1)" ]; then exit 1; fi',
+  'diff /app/a /tests/a > /tmp/out; if [ -s /tmp/out ]; then exit 1; fi',
+  'out=/tmp/out; comm -3 /app/a /tests/a > "$out"; [[ ! -s $out ]]',
+  'diff /app/a /tests/a > /tmp/out; [ "$(wc -l < /tmp/out)" -eq 0 ]',
+  'diff /app/a /tests/a > /tmp/out; [ -z "$(cat /tmp/out)" ]',
 ])('a script that takes a comparison without output for equality is weak: %s', async (condition) => {
   const reason = 'tests/test.sh takes missing output of a comparison, which may have failed, for equality.'
   expect(await estimate(condition)).toEqual({ strength: 'weak', reason })
@@ -99,6 +103,7 @@ test.each([
   'diff /app/a /tests/a | head -n 20; cmp -s /app/a /tests/a',
   'if ! d=$(diff /app/a /tests/a); then echo "$d"; exit 1; fi',
   'd=$(diff /app/a /tests/a); [ $? -eq 0 ]',
+  'diff /app/a /tests/a > /tmp/out || { cat /tmp/out; exit 1; }; [ -s /app/a ]',
   '[ "$(comm -12 /app/a /tests/a | wc -l)" = 5 ]',
 ])('a script that uses the exit status of a comparison, or a count of its own, is standard: %s', async (condition) => {
   expect(await estimate(condition)).toMatchObject({ strength: 'standard' })

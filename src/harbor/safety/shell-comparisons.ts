@@ -1,4 +1,5 @@
 import { type ListedCommands, listCommandLists, VERIFIER_PROGRAM } from './shell-program-output.ts'
+import { decidesBySilence } from './shell-silence.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import {
   LENGTH,
@@ -30,7 +31,7 @@ type ComparedSide = { files: string[]; isCount?: boolean; isSize?: boolean; isUn
 /** Returns the reason if a script compares two files of the submission for equality, or the submission only with itself. */
 export function checkComparisons(context: ComparisonContext, commands: readonly ShellCommand[]): string | undefined {
   const lists = [...listCommandLists(commands), ...listCalledBodies(commands)]
-  if (lists.some((each) => decidesBySilence(context, each))) return SILENT
+  if (decidesBySilence(context, lists)) return SILENT
   const all = lists.flatMap(({ list }) => list)
   const isRelativeSubmitted = !all.some((command) => leavesSubmission(context, command))
   const isSubmitted = ({ files }: ComparedSide): boolean =>
@@ -47,33 +48,6 @@ export function checkComparisons(context: ComparisonContext, commands: readonly 
   const isUncertain = comparisons.flat().some((side) => side.isUnknown) || all.some(mayCompare)
   return isUncertain || selfComparisons.every(isCheckedElsewhere) ? undefined : SELF_COMPARED
 }
-
-/** Programs that print differences. A submission can make them fail, for example with a file that exceeds the memory. */
-const DIFFERING = /^(?:cmp|diff|comm)$/
-const SHOWING = /^(?:cat|head|tail|tee)$/
-
-/** Returns true if a script searches the output of a comparison, or tests whether it has printed nothing. */
-const decidesBySilence = (context: ComparisonContext, { list, isCaptured }: ListedCommands): boolean =>
-  list.some(
-    (command, at) => (!isCaptured && isSearchedDifference(command, list[at + 1])) || testsSilence(context, command),
-  )
-
-const isSearchedDifference = ({ kind, words, isPiped }: ShellCommand, next: ShellCommand | undefined): boolean =>
-  kind === 'simple' && isPiped && /^(?:cmp|diff)$/.test(nameOf(words)) && !SHOWING.test(nameOf(next?.words ?? []))
-
-function testsSilence(context: ComparisonContext, { kind, words }: ShellCommand): boolean {
-  const isCondition = kind === 'test' || (kind === 'simple' && /^(?:\[|test)$/.test(nameOf(words)))
-  const texts = words.map((word) => plainText(word) ?? 'unknown').filter((text) => !/^(?:\[|\]|test|!)$/.test(text))
-  const isSilent = texts.length === 1 || texts.some((text) => /^-[zn]$/.test(text) || TRIVIAL.test(text))
-  return isCondition && isSilent && words.some((word) => holdsDifference(context, word))
-}
-
-const holdsDifference = (context: ComparisonContext, word: readonly WordPart[], depth = 0): boolean =>
-  word.some((part) => {
-    if (part.kind === 'substitution') return part.commands.some(({ words }) => DIFFERING.test(nameOf(words)))
-    if (part.kind !== 'variable' || depth > DEPTH_MAX) return false
-    return context.listValues(part.name).some((value) => holdsDifference(context, value, depth + 1))
-  })
 
 /** Returns true if two different files are compared by their content. */
 const comparesTwoFiles = ([one, other, ...others]: readonly ComparedSide[]): boolean =>
