@@ -174,7 +174,7 @@ function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly Text
     environment,
     env: { ...readImage(environment).env, ...Object.fromEntries(declared) },
     submission: paths.filter((path) => path !== '/'),
-    workdir: environment.workdir ?? imageOf(environment).workdir ?? '/',
+    workdir: environment.workdir ?? readImage(environment).workdir ?? '/',
   }
 }
 
