@@ -49,7 +49,6 @@ export async function buildImage(
   const { limits = DEFAULT_LIMITS } = options
   await using network = await openBuildNetwork(engine, dockerfile, options)
   const query = {
-    t: tag,
     dockerfile: plan.additions ? ADDED_DOCKERFILE : (plan.dockerfile ?? 'Dockerfile'),
     rm: true,
     forcerm: true,
@@ -66,16 +65,17 @@ export async function buildImage(
   const limiter = await startBuildLimiter(engine.docker, limits, (error) => limiting.abort(error))
   try {
     const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal, timeoutMs: null })
-    await readMessages(answer, (line) => {
+    const image = await readMessages(answer, (line) => {
       limiter.onLine(line)
       options.onLog(line)
     })
     await limiter.settle()
     limiting.signal.throwIfAborted()
+    if (image === undefined || !IMAGE_ID.test(image)) throw new Error('The Docker engine did not name the image.')
+    // The engine may complete a build that was aborted, so it is not the engine that names the image.
+    await nameImage(engine.docker, image, tag)
     return tag
   } catch (thrown) {
-    // The last step may have exceeded the limits after the engine had named the image.
-    if (limiting.signal.aborted) await engine.docker.call('DELETE', `/images/${tag}`).catch(ignoring(404, 409))
     options.signal.throwIfAborted()
     const error = limiting.signal.reason ?? thrown
     const message = error instanceof Error ? error.message : String(error)
@@ -83,6 +83,13 @@ export async function buildImage(
   } finally {
     limiter.stop()
   }
+}
+
+const IMAGE_ID = /^sha256:[0-9a-f]{64}$/
+
+async function nameImage(docker: Docker, image: string, name: string): Promise<void> {
+  const [repo, tag] = name.split(':')
+  await docker.call('POST', `/images/${image}/tag`, { query: { repo, tag } })
 }
 
 const ADDED_DOCKERFILE = `${ADDED_FOLDER}/Dockerfile`
@@ -278,6 +285,7 @@ const EngineMessage = z.object({
   stream: z.string().optional(),
   status: z.string().optional(),
   error: z.string().optional(),
+  aux: z.object({ ID: z.string().optional() }).optional(),
 })
 
 const LINE_BYTES_MAX = 4 * 1024 * 1024
@@ -298,8 +306,12 @@ function limitLines(answer: Readable): Readable {
 
 const LAST_LINES = 30
 
-/** Reads the progress of a build or pull, one line of JSON each. Errors are reported only there. */
-export async function readMessages(answer: Readable, onLog: (line: string) => void): Promise<void> {
+/**
+ * Reads the progress of a build or pull, one line of JSON each. Errors are reported only there. Returns the id of the image
+ * that was built.
+ */
+export async function readMessages(answer: Readable, onLog: (line: string) => void): Promise<string | undefined> {
+  let image: string | undefined
   const last: string[] = []
   const logLines = (text: string): void => {
     for (const line of text.split('\n').filter((part) => part.trim() !== '')) {
@@ -312,8 +324,10 @@ export async function readMessages(answer: Readable, onLog: (line: string) => vo
     if (line === '') continue
     const message = EngineMessage.safeParse(parseUntrustedJson(line))
     if (!message.success) throw new SandboxUnavailable('The Docker engine sent an invalid message.')
-    const { stream, status, error } = message.data
+    const { stream, status, error, aux } = message.data
+    image = aux?.ID ?? image
     logLines(stream ?? status ?? '')
     if (error !== undefined) throw new Error([...last, error].join('\n'))
   }
+  return image
 }
