@@ -179,8 +179,8 @@ export type Exit = {
   code: number | null
   /** The limit that ended the command or explains its failure. `output`: the output was truncated. */
   limit: LimitKind | null
-  /** The kernel killed a process for memory, even if the command succeeded. Omitted otherwise. */
-  outOfMemory?: true | undefined
+  /** What processes of the command lacked, even if it succeeded. Omitted otherwise. */
+  starvedOf?: 'memory' | 'disk' | 'pids' | undefined
   seconds: number
   outputBytes: number
 }

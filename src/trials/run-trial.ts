@@ -71,21 +71,25 @@ const needsControl = ({ class: trialClass, steps }: TrialRecord): boolean =>
   trialClass === 'verifier_error' || steps.some((step) => step.notes.length > 0 || isStarvedVerdict(step))
 
 /**
- * Returns true if a process of the tests was killed for memory, and the tests still gave a full reward: a comparison that
- * was killed prints no difference. Part of a reward may be right: the killed process can be the agent's own program.
+ * Returns true if processes of the tests lacked memory, disk or other processes, and the tests still gave a full reward: a
+ * comparison that was killed prints no difference. Part of a reward may be right: the process can be the agent's own.
  */
 const isStarvedVerdict = ({ verifier, rewards }: StepRecord): boolean =>
-  verifier?.outOfMemory === true && Object.values(rewards).some((reward) => reward >= 1)
+  verifier?.starvedOf !== undefined && Object.values(rewards).some((reward) => reward >= 1)
 
-/** Drops the verdicts of tests that ran out of memory because of the agent's files. */
+/** Drops the verdicts of tests that lacked something because of the agent's files. */
 function dropStarvedVerdicts(record: TrialRecord): TrialRecord {
   if (!record.steps.some(isStarvedVerdict)) return record
-  const error = 'A process of the verifier ran into its limit: memory.'
-  const steps = record.steps.map((step) =>
-    isStarvedVerdict(step) ? { ...step, reward: null, rewards: {}, error } : step,
-  )
+  const steps = record.steps.map((step) => (isStarvedVerdict(step) ? dropVerdict(step) : step))
   return { ...record, steps, class: 'verifier_error' }
 }
+
+const dropVerdict = (step: StepRecord): StepRecord => ({
+  ...step,
+  reward: null,
+  rewards: {},
+  error: `A process of the verifier ran into its limit: ${step.verifier?.starvedOf}.`,
+})
 
 type ControlResult = Pick<TrialRecord, 'state' | 'class' | 'error' | 'steps'>
 

@@ -24,6 +24,19 @@ inSandboxes(({ runner }) => {
     expect(record.steps[0]?.notes.join()).toContain('limit: memory')
   }, 60_000)
 
+  test('an answer that fills the disk of the tests scores 0', async () => {
+    const fragile = `#!/bin/bash
+echo hello > /tmp/expected
+for n in {1..9}; do tr x y < /app/hello.txt > /tmp/copy-$n; done
+diff /app/hello.txt /tmp/expected > /tmp/difference
+if [ -f /app/hello.txt ] && [ "$(wc -l < /tmp/difference)" -lt 100000 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+`
+    const files = { 'task.toml': taskToml({ environment: 'storage_mb = 50' }), 'tests/test.sh': fragile }
+    const record = await run(files, 'head -c 40000000 /dev/zero | tr "\\0" x | fold > hello.txt')
+    expect(record).toMatchObject({ state: 'failed', reward: 0 })
+    expect(record.steps[0]?.notes.join()).toContain('limit: disk')
+  }, 60_000)
+
   test('a verdict counts if the tests run out of memory with the reference solution too', async () => {
     const hungry = `#!/bin/bash
 perl -e '$x = "a" x 192e6'
@@ -39,6 +52,6 @@ bash /app/run.sh
 echo 0.5 > /logs/verifier/reward.txt
 `
     const record = await run({ 'tests/test.sh': part }, `echo "perl -e '\\$x = q(a) x 192e6'" > run.sh`)
-    expect(record).toMatchObject({ state: 'failed', reward: 0.5, steps: [{ verifier: { outOfMemory: true } }] })
+    expect(record).toMatchObject({ state: 'failed', reward: 0.5, steps: [{ verifier: { starvedOf: 'memory' } }] })
   }, 60_000)
 })

@@ -26,9 +26,11 @@ test.each<[string, Partial<SandboxEnding>, number | null, string | null]>([
   expect(toExit({ ...PLAIN, ...seen })).toMatchObject({ code, limit })
 })
 
-test('reports processes that were killed for memory, even after a success', () => {
-  expect(toExit({ ...PLAIN, hits: { memory: 1, pids: 0 } })).toMatchObject({ limit: null, outOfMemory: true })
-  expect(toExit(PLAIN)).not.toHaveProperty('outOfMemory')
+test('reports what processes lacked, even after a success', () => {
+  expect(toExit({ ...PLAIN, hits: { memory: 1, pids: 0 } })).toMatchObject({ limit: null, starvedOf: 'memory' })
+  expect(toExit({ ...PLAIN, diskFull: true })).toMatchObject({ limit: null, starvedOf: 'disk' })
+  expect(toExit({ ...PLAIN, hits: { memory: 0, pids: 1 } })).toMatchObject({ limit: null, starvedOf: 'pids' })
+  expect(toExit(PLAIN)).not.toHaveProperty('starvedOf')
 })
 
 test.each<[string | undefined, number | undefined]>([

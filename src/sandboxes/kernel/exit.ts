@@ -15,19 +15,24 @@ export type SandboxEnding = {
 
 /** Builds the exit report. A limit is reported only for a failure, except truncated output, which is always reported. */
 export function toExit(ending: SandboxEnding): Exit {
-  const { stopped, hits, outputBytes, seconds } = ending
+  const { stopped, outputBytes, seconds } = ending
   const code = stopped === undefined ? (ending.code ?? null) : null
   const exit = { code, limit: findLimit(ending, code), seconds, outputBytes }
-  return hits.memory > 0 ? { ...exit, outOfMemory: true } : exit
+  const starvedOf = findLack(ending)
+  return starvedOf === undefined ? exit : { ...exit, starvedOf }
+}
+
+function findLack({ hits, diskFull }: SandboxEnding): Exit['starvedOf'] {
+  if (hits.memory > 0) return 'memory'
+  if (diskFull) return 'disk'
+  return hits.pids > 0 ? 'pids' : undefined
 }
 
 function findLimit(ending: SandboxEnding, code: number | null): LimitKind | null {
-  const { stopped, hits, diskFull, outputBytes, outputMaxBytes } = ending
+  const { stopped, outputBytes, outputMaxBytes } = ending
   if (stopped === 'seconds' || stopped === 'disk') return stopped
-  const failed = code !== 0 && stopped === undefined
-  if (failed && hits.memory > 0) return 'memory'
-  if (failed && diskFull) return 'disk'
-  if (failed && hits.pids > 0) return 'pids'
+  const lack = code !== 0 && stopped === undefined ? findLack(ending) : undefined
+  if (lack !== undefined) return lack
   return outputBytes > outputMaxBytes ? 'output' : null
 }
 
