@@ -115,7 +115,7 @@ async function* iterateOtherWrappings(tx: Db, table: SealedTable, masterKeyId: s
 
 type WrappedRow = Awaited<ReturnType<typeof lockOtherWrappings>>[number]
 
-/** Encrypts the data key of a row anew. Returns undefined if it does not open: one damaged row must not stop the rotation. */
+/** Encrypts the data key of a row with the new master key. Returns undefined for a damaged row, which is skipped. */
 function rewrapRow(keys: MasterKey[], next: MasterKey, row: WrappedRow): Buffer | undefined {
   const from = keys.find(({ id }) => id === row.master_key_id)
   const { version, kind, provider } = row

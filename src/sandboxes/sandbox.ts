@@ -179,7 +179,7 @@ export type Exit = {
   code: number | null
   /** The limit that ended the command or explains its failure. `output`: the output was truncated. */
   limit: LimitKind | null
-  /** What processes of the command lacked, even if it succeeded. Omitted otherwise. */
+  /** Resource that processes of the command ran out of, even if it succeeded. Omitted if there was none. */
   starvedOf?: 'memory' | 'disk' | 'pids' | undefined
   seconds: number
   outputBytes: number

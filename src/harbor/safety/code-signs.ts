@@ -49,7 +49,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
     },
     { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the candidate' },
     {
-      // By default, files with the same size and time of change are not read.
+      // Two files of the same size and time of change are taken for equal unless `shallow` is false.
       pattern: /\bfilecmp\.\w+\(|\bfrom filecmp import\b/,
       unless: /\bshallow\s*=\s*False/,
       reason: 'compares files by their size and time',

@@ -5,7 +5,7 @@ export type SandboxEnding = {
   /** Reason why the provider ended the sandbox. */
   stopped: 'seconds' | 'disk' | 'kill' | undefined
   code: number | undefined
-  /** How often the kernel killed a process for memory, and how often it refused a new one. */
+  /** Number of processes that the kernel killed for memory, and number of processes that it refused to start. */
   hits: { memory: number; pids: number }
   diskFull: boolean
   outputBytes: number

@@ -83,7 +83,7 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
   }
 }
 
-/** With this type, a patch of a pod names the containers that it changes. */
+/** Content type of a patch that identifies the containers of a pod by their names. */
 const PATCH_TYPE = 'application/strategic-merge-patch+json'
 
 const describeBody = (method: KubernetesMethod, bytes: string) => ({

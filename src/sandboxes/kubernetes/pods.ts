@@ -127,7 +127,7 @@ export async function removePod(cluster: Cluster, name: string): Promise<void> {
   }
 }
 
-/** What a pod reserves while only its files are read. */
+/** Resources that stay reserved for a pod while only its files are read. */
 const RESERVED_AFTER_END = { cpu: '10m', memory: '16Mi' }
 
 /**

@@ -243,7 +243,7 @@ const emptyRun = (detail: string): SuiteRun => ({
   seconds: 0,
 })
 
-/** Without the fix, or on another day, tests that do not run count as a run without results. With the fix they must run. */
+/** Returns the run of a suite, or a rejection if it did not run. Runs without the fix or on another day may be empty. */
 function toRunOrRejection({ variant, daysAhead }: SuiteVariant, outcome: SuiteOutcome): SuiteRun | StageRejection {
   if (outcome.kind === 'ran') return outcome.run
   const { reason, detail } = outcome

@@ -42,7 +42,7 @@ const selectEvenly = <T>(values: readonly T[], max: number): T[] =>
     .filter((_, at) => Math.floor((at * max) / values.length) !== Math.floor(((at - 1) * max) / values.length))
     .slice(0, max)
 
-type PatchFile = {
+type VariantFile = {
   header: string
   path: string
   language: SourceLanguage | undefined
@@ -51,12 +51,12 @@ type PatchFile = {
 type PatchHunk = { oldStart: number; newStart: number; lines: string[] }
 
 /** Consecutive changed lines: a hunk of a diff without context. `from` and `to` (exclusive) are indexes in `hunk.lines`. */
-type ChangeRun = { file: PatchFile; hunk: PatchHunk; from: number; to: number }
+type ChangeRun = { file: VariantFile; hunk: PatchHunk; from: number; to: number }
 
 const HUNK = /^(?=@@ -\d)/m
 const RANGES = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/
 
-function parseFiles(source: string): PatchFile[] {
+function parseFiles(source: string): VariantFile[] {
   return source
     .split(/^(?=diff --git )/m)
     .filter((section) => section.startsWith('diff --git '))
@@ -78,7 +78,7 @@ function parseHunk(body: string): PatchHunk {
 
 const isChange = (line: string): boolean => line.startsWith('+') || line.startsWith('-')
 
-function listRuns(file: PatchFile, hunk: PatchHunk): ChangeRun[] {
+function listRuns(file: VariantFile, hunk: PatchHunk): ChangeRun[] {
   const runs: ChangeRun[] = []
   for (const [at, line] of hunk.lines.entries()) {
     const last = runs.at(-1)
@@ -188,10 +188,10 @@ const shorten = (lines: readonly string[]): string =>
     .toWellFormed()
 
 /** Renders the patch with other lines in the place of a run. A file without any change is left out. */
-const renderFiles = (files: readonly PatchFile[], run: ChangeRun, lines: readonly string[]): string =>
+const renderFiles = (files: readonly VariantFile[], run: ChangeRun, lines: readonly string[]): string =>
   files.map((file) => (file === run.file ? renderFile(file, run, lines) : renderFile(file))).join('')
 
-function renderFile({ header, hunks }: PatchFile, run?: ChangeRun, replacement: readonly string[] = []): string {
+function renderFile({ header, hunks }: VariantFile, run?: ChangeRun, replacement: readonly string[] = []): string {
   if (hunks.length === 0) return header
   let shift = 0
   const bodies = hunks.flatMap((hunk) => {
