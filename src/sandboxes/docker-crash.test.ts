@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseImages, type Dockerd, startDockerd } from '../../test/support/dockerd.ts'
 import { baseImage, findLeftovers } from '../../test/support/sandboxes/docker-subject.ts'
+import { plainSpec } from '../../test/support/sandboxes/plain-spec.ts'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
-import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import type { SandboxProvider, SandboxSpec } from './sandbox.ts'
@@ -72,23 +72,8 @@ test('a sandbox ends at its deadline even if its engine process has died', async
   await provider().reap()
 })
 
-const spec = async (): Promise<SandboxSpec> => ({
-  id: `live-${randomUUID()}`,
-  image: await baseImage(provider()),
-  baseFilesystem: { kind: 'image' },
-  uploads: [],
-  command: ['sh', '-c', 'sleep 1; exit 5'],
-  execs: false,
-  user: null,
-  workdir: null,
-  env: {},
-  mounts: [],
-  network: null,
-  ports: [],
-  input: '',
-  outputFile: join(dataFolder, 'output'),
-  limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
-})
+const spec = async (): Promise<SandboxSpec> =>
+  plainSpec(await baseImage(provider()), ['sh', '-c', 'sleep 1; exit 5'], join(dataFolder, 'output'))
 
 test('cleanup does not remove a sandbox whose process is alive', async () => {
   const sandbox = await provider().start(await spec())

@@ -10,6 +10,7 @@ import {
   type TestNamespace,
   testKubeconfig,
 } from '../../test/support/sandboxes/kubernetes-subject.ts'
+import { plainSpec } from '../../test/support/sandboxes/plain-spec.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
 import { LABEL } from './kernel/ownership.ts'
@@ -55,22 +56,8 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
     return { settings, connection: { server, ca, token: async () => token } }
   }
 
-  const plainSpec = (image: Image): Omit<SandboxSpec, 'command'> => ({
-    id: randomUUID(),
-    image,
-    baseFilesystem: { kind: 'image' },
-    uploads: [],
-    execs: false,
-    user: null,
-    workdir: null,
-    env: {},
-    mounts: [],
-    network: null,
-    ports: [],
-    limits: LIMITS,
-    input: '',
-    outputFile: join(dataFolder, `${randomUUID()}.out`),
-  })
+  const specOf = (image: Image, ...command: string[]): SandboxSpec =>
+    plainSpec(image, command, join(dataFolder, `${randomUUID()}.out`))
 
   const inNamespace = (path: string, api = '/api/v1'): string => `${api}/namespaces/${place.namespace}/${path}`
 
@@ -162,8 +149,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       const provider = providerOf(place.open)
       const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
       const sandbox = await provider.start({
-        ...plainSpec(image),
-        command: ['sh', '-c', 'dd if=/dev/zero of=/big bs=1M count=256; sleep 240'],
+        ...specOf(image, 'sh', '-c', 'dd if=/dev/zero of=/big bs=1M count=256; sleep 240'),
         limits: { ...LIMITS, diskMb: 64, seconds: 240 },
       })
       expect(await sandbox.exited).toMatchObject({ code: null, limit: 'disk' })
@@ -185,9 +171,9 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       const { cpus, memoryMb } = await readLargestNode(place)
       // More than half of a node, so that no two of them fit.
       const limits = { ...LIMITS, cpus: 0.6 * cpus, memoryMb: Math.floor(0.6 * memoryMb) }
-      const first = await provider.start({ ...plainSpec(image), command: ['sh', '-c', 'echo kept > /file'], limits })
+      const first = await provider.start({ ...specOf(image, 'sh', '-c', 'echo kept > /file'), limits })
       expect(await first.exited).toMatchObject({ code: 0 })
-      const second = await provider.start({ ...plainSpec(image), command: ['true'], limits })
+      const second = await provider.start({ ...specOf(image, 'true'), limits })
       expect(await second.exited).toMatchObject({ code: 0 })
       const found = await first.stopped.collect('/file', { files: 1, bytes: 1e6 })
       expect(found && (await text(found.tar))).toContain('kept')

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { baseImages, type Dockerd, startDockerd } from '../../../test/support/dockerd.ts'
 import { baseImage } from '../../../test/support/sandboxes/docker-subject.ts'
-import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import { plainSpec } from '../../../test/support/sandboxes/plain-spec.ts'
 import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../docker.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
@@ -107,23 +107,8 @@ const providerAt = (connection: DockerConnection) =>
 test('an engine behind TLS runs sandboxes, with their input and output', { timeout: 60_000 }, async () => {
   const provider = providerAt(parseDockerHost(`tcp://127.0.0.1:${port}`, await secretOf('ours')))
   expect(await provider.selfTest()).toMatchObject({ isolation: 'docker:runc' })
-  const sandbox = await provider.start({
-    id: 'over-tls',
-    image: await baseImage(provider),
-    baseFilesystem: { kind: 'image' },
-    uploads: [],
-    execs: false,
-    command: ['sh', '-c', 'cat; exit 3'],
-    user: null,
-    workdir: null,
-    env: {},
-    mounts: [],
-    network: null,
-    ports: [],
-    limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
-    input: 'through and back',
-    outputFile: join(folder, 'output'),
-  })
+  const spec = plainSpec(await baseImage(provider), ['sh', '-c', 'cat; exit 3'], join(folder, 'output'))
+  const sandbox = await provider.start({ ...spec, input: 'through and back' })
   expect((await sandbox.exited).code).toBe(3)
   expect(await readFile(join(folder, 'output'), 'utf8')).toBe('through and back')
   await sandbox.remove()
