@@ -59,9 +59,9 @@ export async function validateTask(
   const context: ValidationContext = {
     input,
     trials,
-    runHarness: (harness) => {
+    runHarness: (harness, options) => {
       input.onTrial?.(harness.id)
-      return runValidationTrial(provider, request, harness)
+      return runValidationTrial(provider, { ...request, ...options }, harness)
     },
   }
   const fault = await findFirstFault(context)
@@ -81,7 +81,7 @@ type ValidationTrials = {
 type ValidationContext = {
   input: ValidateTaskInput
   trials: ValidationTrials
-  runHarness(harness: Harness): Promise<ValidationTrial>
+  runHarness(harness: Harness, options?: Pick<TrialRequest, 'notApplicableCode'>): Promise<ValidationTrial>
 }
 
 /** Runs one trial of each kind first, because most faults show there. Repetitions come last. */
@@ -137,7 +137,7 @@ async function runCheats({ trials, input, runHarness }: ValidationContext): Prom
     const harness = { ...shellCommand(line), id: `cheat:${id}` }
     let outcome: CheatValidation['outcome'] = 'lost'
     for (let attempt = 0; attempt < tries && outcome === 'lost'; attempt += 1)
-      outcome = toCheatOutcome(await runHarness(harness))
+      outcome = toCheatOutcome(await runHarness(harness, { notApplicableCode: DOES_NOT_APPLY }))
     trials.cheats.push({ id, what, outcome, verdict })
     if (verdict !== 'weak' && (outcome === 'won' || outcome === 'found')) return reject(verdict, `${id}: ${what}`)
   }
