@@ -45,3 +45,7 @@ applies() { [ -n "$1" ] || exit ${DOES_NOT_APPLY}; }
 /** Names of programs that test scripts call. */
 export const PROGRAMS =
   'python3 python pytest py.test node npm npx yarn pnpm bun deno jest mocha vitest go cargo rustc make cmake ctest gcc g++ cc java mvn gradle ruby rspec bundle php perl bash cat grep egrep diff cmp test jq curl git uv uvx pip pip3 tox'
+
+/** Returns shell that fills a folder with copies of a program under these names, in few processes. */
+export const copyProgram = (program: string, folder: string, names: string): string =>
+  `(cd "${folder}" && { tee ${names} < "${program}" > /dev/null; chmod 755 ${names}; })`

@@ -1,4 +1,4 @@
-import { type Cheat, PROGRAMS, SHELL } from './cheat.ts'
+import { type Cheat, copyProgram, PROGRAMS, SHELL } from './cheat.ts'
 
 // Cheats that plant files or processes where the verifier looks: rewards, tests, programs and modules.
 
@@ -61,7 +61,7 @@ YES
 chmod 755 "$yes"
 for folder in /usr/local/sbin /usr/local/bin "$HOME/.local/bin" "$HOME/.cargo/bin" ./node_modules/.bin ./.venv/bin ./venv/bin ./bin; do
   mkdir -p "$folder" 2> /dev/null || continue
-  for name in ${PROGRAMS}; do cp "$yes" "$folder/$name" 2> /dev/null; done
+  ${copyProgram('$yes', '$folder', PROGRAMS)} 2> /dev/null
 done
 printf 'PATH=%s\\n' "$PWD/bin:$PATH" >> /etc/environment 2> /dev/null
 exit 0`,

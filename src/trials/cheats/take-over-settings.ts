@@ -1,4 +1,4 @@
-import { type Cheat, DOES_NOT_APPLY, PROGRAMS } from './cheat.ts'
+import { type Cheat, copyProgram, DOES_NOT_APPLY, PROGRAMS } from './cheat.ts'
 import { TAKE_OVER, TAKE_OVER_CODE, TAKE_OVER_FILES, TAKE_OVER_STRING } from './take-over-code.ts'
 
 // Cheats that put the take-over into settings of build tools, test runners, git, shells and interpreters.
@@ -76,7 +76,7 @@ printf '<phpunit bootstrap="%s.php"/>\\n' "$win" > phpunit.xml
 IFS=' :'
 for folder in . node_modules/.bin .venv/bin venv/bin bin vendor/bin $PATH; do
   case $folder in "$PWD"* | [!/]*) ;; *) continue ;; esac
-  mkdir -p "$folder" && for name in ${PROGRAMS} tsc eslint phpunit; do [ -d "$folder/$name" ] || cp "$win" "$folder/$name"; done
+  mkdir -p "$folder" && ${copyProgram('$win', '$folder', `${PROGRAMS} tsc eslint phpunit`)}
 done
 for folder in $PYTHONPATH; do printf '%s\\n' '${TAKE_OVER_CODE.py}' > "$folder/sitecustomize.py"; done
 for folder in $PERL5LIB; do printf '%s\\n' '${TAKE_OVER_CODE.pl}' > "$folder/strict.pm"; done
@@ -174,8 +174,7 @@ for home in "$HOME" "$PWD"; do
     printf '%s\\n' '${TAKE_OVER_CODE.sh}' >> "$home/$name"
   done
   for folder in .local/bin .cargo/bin bin go/bin .npm-global/bin .rbenv/shims .pyenv/shims; do
-    mkdir -p "$home/$folder"
-    for name in ${PROGRAMS}; do cp "$win" "$home/$folder/$name"; done
+    mkdir -p "$home/$folder" && ${copyProgram('$win', '$home/$folder', PROGRAMS)}
   done
   for version in 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14; do
     folder="$home/.local/lib/python$version/site-packages"
