@@ -47,34 +47,57 @@ export type WatchedFolders = {
   processes: () => Promise<number[]>
 }
 
-/** Measures folders that have no disk of their own at intervals, and calls `onFull` above the limit. */
+/**
+ * Growth per millisecond that no sandbox exceeds. Folders are not measured again before a limit could be reached at this
+ * rate, because a measurement reads all their files.
+ */
+const FASTEST_GROWTH = { bytes: 4 * MEGABYTE, inodes: 400 }
+const PAUSE_MS_MAX = 5000
+
+/** Measures folders that have no disk of their own while they may grow, and calls `onFull` above the limit. */
 export function watchFolders(
   { folders, maxMb, maxInodes = INODES_MAX, processes }: WatchedFolders,
   onFull: () => void,
 ): DiskWatch {
+  const maximum = { bytes: maxMb * MEGABYTE, inodes: Math.min(maxInodes, (maxMb * MEGABYTE) / INODE_BYTES) }
   let fullAt = Number.NEGATIVE_INFINITY
-  const measure = async (): Promise<void> => {
-    const [bytes, inodes] = await Promise.all([
+  let restsUntil = performance.now() + findPauseMs(maximum)
+  const measure = async (pids: number[]): Promise<void> => {
+    const startedAt = performance.now()
+    const [written, inodes] = await Promise.all([
       measureFolders(folders, '--block-size=1'),
       measureFolders(folders, '--inodes'),
     ])
-    const deleted = await deletedBytes(await processes())
-    if (inodes <= maxInodes && Math.max(bytes + deleted, inodes * INODE_BYTES) <= maxMb * MEGABYTE) return
+    const bytes = written + (await deletedBytes(pids))
+    const left = { bytes: maximum.bytes - bytes, inodes: maximum.inodes - inodes }
+    restsUntil = startedAt + findPauseMs(left)
+    if (left.bytes >= 0 && left.inodes >= 0) return
     fullAt = performance.now()
     onFull()
   }
-  let isMeasuring = false
-  const timer = setInterval(() => {
-    if (isMeasuring) return
-    isMeasuring = true
-    measure()
-      .finally(() => {
-        isMeasuring = false
-      })
+  let checking: Promise<void> | undefined
+  const check = (): Promise<void> => {
+    checking ??= processes()
+      .then((pids) => (performance.now() < restsUntil ? undefined : measure(pids)))
       .catch(() => {})
-  }, POLL_MS)
-  return { stop: () => clearInterval(timer), isFull: async (since = 0) => fullAt >= since }
+      .finally(() => {
+        checking = undefined
+      })
+    return checking
+  }
+  const timer = setInterval(() => void check(), POLL_MS)
+  return {
+    stop: () => clearInterval(timer),
+    async isFull(since = 0) {
+      if (performance.now() >= restsUntil) await check()
+      return fullAt >= since
+    },
+  }
 }
+
+/** Returns for how long folders stay below their limits, whatever is written to them. */
+const findPauseMs = (left: { bytes: number; inodes: number }): number =>
+  Math.min(left.bytes / FASTEST_GROWTH.bytes, left.inodes / FASTEST_GROWTH.inodes, PAUSE_MS_MAX)
 
 const BLOCK = 512
 const OPEN_FILES_MAX = 10_000
