@@ -1,7 +1,7 @@
 import { startHeartbeat } from './heartbeat.ts'
 import { type Shell, safeLine } from './shell.ts'
 
-export type LiveLines = { show(lines: readonly string[]): void; end(): void }
+type LiveLines = { show(lines: readonly string[]): void; end(): void }
 
 const WIDTH = 100
 

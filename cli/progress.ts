@@ -3,7 +3,7 @@ import { type Shell, safeLine } from './shell.ts'
 
 const WIDTH = 24
 
-export type ProgressBar = { show(done: number, total: number, detail: string): void; end(): void }
+type ProgressBar = { show(done: number, total: number, detail: string): void; end(): void }
 
 /** Updates one line in place. Without a terminal, prints it every few seconds. */
 export function createProgressBar(shell: Shell): ProgressBar {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { WrongUse } from './failure.ts'
 
 /** Target of `assay run`. */
-export type RunTarget =
+type RunTarget =
   | { kind: 'tasks'; folders: string[] }
   | { kind: 'dataset'; name: string }
   | { kind: 'repository'; name: string }

@@ -14,7 +14,7 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { formatCount, printTable } from './table.ts'
 
 /** Trials of task folders, without a service. */
-export type TaskRun = {
+type TaskRun = {
   folders: readonly string[]
   attempts: number
   harness: string

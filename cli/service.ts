@@ -5,7 +5,7 @@ import { startHeartbeat } from './heartbeat.ts'
 import type { Shell } from './shell.ts'
 
 /** Global options. */
-export type Globals = { url?: string; org?: string; json?: boolean }
+type Globals = { url?: string; org?: string; json?: boolean }
 
 /** A running service and the selected workspace. */
 export type Service = ClientOptions & { org: string; json: boolean }

@@ -3,7 +3,7 @@ import { type Flags, openLog, readSettings } from './operate-config.ts'
 import { DEFAULT_URL, type Service } from './service.ts'
 import { note, type Shell } from './shell.ts'
 
-export type TemporaryService = AsyncDisposable & { service: Service; dataFolder: string }
+type TemporaryService = AsyncDisposable & { service: Service; dataFolder: string }
 
 const HOUR_MS = 3600 * 1000
 /** Longer than any command that uses a temporary service runs. */

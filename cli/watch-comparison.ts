@@ -8,7 +8,7 @@ import type { Service } from './service.ts'
 import type { Shell } from './shell.ts'
 import { alignColumns, printTable } from './table.ts'
 
-export type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
+type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
 
 const RECONNECT_MS = 1000
 

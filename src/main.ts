@@ -23,7 +23,7 @@ import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspace
  */
 export type ServiceRole = 'serve' | 'api' | 'work' | 'gateway'
 
-export type RunningRole = {
+type RunningRole = {
   /** Address of the API, of a gateway that runs alone, or of a worker's health and metrics. */
   url: string | undefined
   /** The first admin key, if this start created it. Shown once and not stored. */

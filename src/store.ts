@@ -9,7 +9,7 @@ import type { Log } from './platform/log.ts'
 import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
 /** The configured database, kept running if it is the embedded one. `migrated` lists the migrations that ran now. */
-export type DatabaseStore = { database: Database; migrated: string[]; stop(): Promise<void> }
+type DatabaseStore = { database: Database; migrated: string[]; stop(): Promise<void> }
 
 const DATABASE_WAIT_MS = 30_000
 

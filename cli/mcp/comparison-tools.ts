@@ -183,7 +183,7 @@ async function openToolScope(
   return { service: await openService(), scope }
 }
 
-export type OpenedComparison = OpenedScope & { params: Record<string, string> & { org: string; comparisonId: string } }
+type OpenedComparison = OpenedScope & { params: Record<string, string> & { org: string; comparisonId: string } }
 
 /** Opens a comparison, by default the newest of the scope. */
 export async function openComparison(

@@ -2,7 +2,7 @@ import type { SystemPackageManager, SystemPart } from './parts.ts'
 
 export type SetupCommand = readonly [program: string, ...args: string[]]
 export type SetupMachine = { manager: SystemPackageManager | undefined; isRoot: boolean; hasSudo: boolean }
-export type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
+type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
 export function planInstallation(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
   const { manager, isRoot, hasSudo } = machine

@@ -6,7 +6,7 @@ import { type BatchTask, taskChanged, taskNotGreen, taskNotReady } from './schem
 import * as rows from './sql.ts'
 import { toBatchTask } from './tasks.ts'
 
-export type DecisionInput = {
+type DecisionInput = {
   taskId: string
   decision: 'approved' | 'declined'
   digest: string

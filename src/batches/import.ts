@@ -37,7 +37,7 @@ import * as rows from './sql.ts'
 import { deleteUnusedArchive, dropArchives, listUnusedArchives, upsertArchive } from './sql.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
-export type ImportJobDeps = {
+type ImportJobDeps = {
   db: Db
   blobs: Blobs
   draftsFolder: string

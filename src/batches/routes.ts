@@ -15,7 +15,7 @@ import { batchEvents } from './events.ts'
 import * as schema from './schema.ts'
 import { listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow, toEtag } from './tasks.ts'
 
-export type BatchRoutesDeps = RepositoryDeps & { blobs: Blobs } & EditFileDeps & PreviewDeps
+type BatchRoutesDeps = RepositoryDeps & { blobs: Blobs } & EditFileDeps & PreviewDeps
 
 export const batchRoutes = (deps: BatchRoutesDeps): Route[] => [
   ...generationRoutes(deps),

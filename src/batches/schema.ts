@@ -25,9 +25,9 @@ import {
   Waiting,
 } from '../taskgen/schema.ts'
 
-export const DIGEST = z.string().max(100).describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
+const DIGEST = z.string().max(100).describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
 
-export const Decision = z.enum(['approved', 'declined'])
+const Decision = z.enum(['approved', 'declined'])
 
 const count = z.number().int().min(0)
 

@@ -33,7 +33,7 @@ import * as rows from './sql.ts'
 
 /** `folder`: existing folder for the files of tasks during validation. */
 export type RunValidatorDeps = { db: Db; blobs: Blobs; validate: Validator; folder: string }
-export type ValidateJobDeps = RunValidatorDeps & { sandboxWaitMs: number }
+type ValidateJobDeps = RunValidatorDeps & { sandboxWaitMs: number }
 
 const ValidatePayload = z.strictObject({ batch: z.uuid(), task: z.string() })
 type ValidatePayload = z.infer<typeof ValidatePayload>

@@ -15,7 +15,7 @@ export type SettingCounts = Record<TrialState, number> & {
  * Contribution of a cell (one task with one setting) to the counts of the setting. All zero until a trial of it is
  * scored.
  */
-export type CellCounts = {
+type CellCounts = {
   tasks: number
   tasks_passed: number
   tasks_micros: number

@@ -9,7 +9,7 @@ import { currentSnapshot } from './trials/sql.ts'
 import { loadComparisonAxes, readChanges } from './trials/trials.ts'
 
 /** A server-sent event. The id is a PostgreSQL snapshot: everything visible in it has been reported. */
-export type ComparisonEvent = { event: 'status' | 'trial' | 'end'; data: unknown; id?: string }
+type ComparisonEvent = { event: 'status' | 'trial' | 'end'; data: unknown; id?: string }
 
 const POLL_MS = 500
 /** Maximum number of comparisons that are polled at once, so that many watched ones leave connections for requests. */

@@ -2,7 +2,7 @@
 export type PlanShape = { tasks: number; settings: number; attempts: number }
 
 /** Coordinates of a trial. Tasks and settings count from 0, attempts from 1. */
-export type TrialPosition = { task: number; setting: number; attempt: number }
+type TrialPosition = { task: number; setting: number; attempt: number }
 
 /** A scored trial of an earlier comparison that can be reused. */
 export type CompletedTrial = {

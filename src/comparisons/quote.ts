@@ -22,7 +22,7 @@ export type SettingBasis = {
   duration: { seconds: number; source: 'measured' | 'estimated' }
 }
 
-export type QuoteLimits = {
+type QuoteLimits = {
   budgetUsd?: number | undefined
   trialBudgetUsd?: number | undefined
   /** Number of trials that run at the same time. */

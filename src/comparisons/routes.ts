@@ -51,7 +51,7 @@ import {
   voidTrial,
 } from './trials/trials.ts'
 
-export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }
+type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }
 
 type ScopeRequest = { db: Db; caller: KeyCaller; params: Record<string, string> }
 /** Finds the scope that a path names. Throws not found. */

@@ -65,7 +65,7 @@ const TRIAL = '{trialId}'
 const unknownId = '00000000-0000-4000-8000-000000000000'
 const exampleModels = [{ catalogId: 'reference', credentialId: unknownId, harnesses: ['oracle', 'nop'] }]
 
-export const listQuery = z.object({
+const listQuery = z.object({
   limit: queryInteger().min(1).max(200).optional().describe('Default: 50 with a cursor, 1,000 without.'),
   cursor: pageQuery().shape.cursor,
 })

@@ -135,7 +135,7 @@ type LiveSpend = { settledMicros: number; pendingMicros: number }
 
 const NO_LIVE_SPEND: LiveSpend = { settledMicros: 0, pendingMicros: 0 }
 
-export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & {
+type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & {
   counts: SettingCounts
   live: LiveSpend
 }

@@ -26,7 +26,7 @@ import type { OnStep } from './steps.ts'
 import { analyzeAfterEnqueue, enqueueWaiting, findNeededCapability } from './trials/queue/queue.ts'
 import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
-export type SubmissionDeps = BenchmarkDeps & {
+type SubmissionDeps = BenchmarkDeps & {
   /** How long a submission waits for a worker that provides the sandbox. */
   sandboxWaitMs: number
   /** Called between every two writes. Tests stop the worker there. */

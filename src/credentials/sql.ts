@@ -29,7 +29,7 @@ export async function activateMasterKey(tx: Db, id: string, checkValue: Buffer):
     .execute()
 }
 
-export type KeyHolder = { id: string; host: string; processId: number; masterKeyIds: string[] }
+type KeyHolder = { id: string; host: string; processId: number; masterKeyIds: string[] }
 
 export const upsertKeyHolder = (db: Db, { id, host, processId, masterKeyIds }: KeyHolder) =>
   sql`insert into key_holders (id, host, process_id, master_key_ids) values (${id}, ${host}, ${processId}, ${masterKeyIds})

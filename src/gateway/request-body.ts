@@ -5,7 +5,7 @@ import { hasDuplicates, measureJson } from './json-shape.ts'
 
 type RefusedBody = { kind: 'refused'; reason: 'size' | 'malformed' | 'busy'; message: string }
 
-export type RequestBody =
+type RequestBody =
   | { kind: 'read'; bytes: Buffer }
   | RefusedBody
   /** The client disconnected before the body was complete. */

@@ -1,6 +1,6 @@
 import { PATH_BYTES_MAX, PATH_DEPTH_MAX, PATH_PART_BYTES_MAX } from './limits.ts'
 
-export type PathFault = 'unsafe_path' | 'path_too_long' | 'path_too_deep'
+type PathFault = 'unsafe_path' | 'path_too_long' | 'path_too_deep'
 
 /**
  * Checks an untrusted relative path. Refuses paths that lead out of the folder, and paths that programs may interpret

@@ -18,7 +18,7 @@ type TrajectoryStep = {
 }
 
 /** Trajectory in Harbor's format ATIF. */
-export type Trajectory = {
+type Trajectory = {
   schema_version: 'ATIF-v1.7'
   agent: { name: string; version: string; model_name?: string | undefined }
   steps: TrajectoryStep[]

@@ -13,7 +13,7 @@ import { isSameFamily } from '../taskgen/models/served-model.ts'
 import { AUTHOR_LIMITS, type ModelLimits, openStageModel, VERIFIER_LIMITS } from '../taskgen/models/stage-model.ts'
 import { startOwnGateway } from './metered-trial.ts'
 
-export type MeasureCanariesOptions = {
+type MeasureCanariesOptions = {
   models: Record<CanaryRole, string>
   level: string | undefined
   budgetUsd: number | undefined

@@ -19,7 +19,7 @@ import type { CopyProgress } from './backup.ts'
 import { withExistingData } from './operate.ts'
 import { prepareEmptyDatabase, requireRows } from './restore.ts'
 
-export type MoveSummary = { tables: number; rows: number }
+type MoveSummary = { tables: number; rows: number }
 
 /**
  * Copies the database of `from` into the empty database of `to`: from the embedded one to a server, or back. No process

@@ -55,7 +55,7 @@ export const renewMasterKey = (config: Config, log: Log, force: boolean): Promis
   })
 
 /** Result for one workspace: the first event that does not follow from the one before it, or null. */
-export type AuditChainResult = { login: string; brokenAt: number | null }
+type AuditChainResult = { login: string; brokenAt: number | null }
 
 export const verifyAuditLogs = (config: Config, log: Log): Promise<AuditChainResult[]> =>
   withExistingData(config, log, verifyChains)

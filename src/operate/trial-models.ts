@@ -28,7 +28,7 @@ export type ModelSelection = {
 }
 
 /** A model and its secret. Without one the gateway takes the key of the environment. */
-export type ResolvedModel = { model: Model; secret: Secret | undefined }
+type ResolvedModel = { model: Model; secret: Secret | undefined }
 
 /** Finds the model of a trial without a server: by its address, among the custom models of the data folder, or in the catalog. */
 export async function resolveTrialModel(

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 /** Maximum time in which a client reads nothing of an answer that waits for it. */
 const UNREAD_MS = 60_000
 
-export type ListeningServer = { url: string; stop(graceMs: number): Promise<void> }
+type ListeningServer = { url: string; stop(graceMs: number): Promise<void> }
 
 /** Starts accepting requests. `stop` waits up to `graceMs` for requests in progress. */
 export async function listen(

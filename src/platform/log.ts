@@ -3,7 +3,7 @@ import { type Logger, pino } from 'pino'
 import { escapeJson } from './terminal-text.ts'
 
 export type Log = Logger
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Field names that may contain a secret. Their values are redacted, up to two levels deep. */
 const SECRET_NAMES = ['authorization', 'cookie', 'key', 'secret', 'password', 'token', 'apiKey', 'connectionString']

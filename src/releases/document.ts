@@ -67,7 +67,7 @@ function buildPicks(chosen: readonly SettingResult[], frontier: readonly string[
   return choosePicks(numbers, isWorse)
 }
 
-export type ReleaseLabel = { [Name in 'releaseId' | 'releasedAt' | 'repository' | 'publisher']: Release[Name] }
+type ReleaseLabel = { [Name in 'releaseId' | 'releasedAt' | 'repository' | 'publisher']: Release[Name] }
 
 /** Builds the public document of a release. */
 export const buildRelease = (

@@ -38,9 +38,9 @@ export type ReleaseDeps = RepositoryDeps &
     publicUrl: () => string
   }
 
-export type PublishInput = { settings: string[]; head: string | null; fingerprint: string; publishTasks: boolean }
+type PublishInput = { settings: string[]; head: string | null; fingerprint: string; publishTasks: boolean }
 
-export type PublishResult = { kind: 'published' | 'unchanged'; row: ReleaseRow }
+type PublishResult = { kind: 'published' | 'unchanged'; row: ReleaseRow }
 type StaleResult = { kind: 'stale'; detail: string }
 
 /**

@@ -100,7 +100,7 @@ export const listPublicRepositories = (db: Db, limit: number) =>
     .limit(limit)
     .execute()
 
-export type NewRelease = Omit<Selectable<DB['releases']>, 'picks' | 'withdrawn_at' | 'withdrawn_reason'> & {
+type NewRelease = Omit<Selectable<DB['releases']>, 'picks' | 'withdrawn_at' | 'withdrawn_reason'> & {
   picks: SettingPick[]
 }
 
@@ -138,7 +138,7 @@ export async function storeWithdrawal(tx: Db, id: string, reason: string): Promi
   return numUpdatedRows > 0n
 }
 
-export type PublicTask = { id: string; digest: string; title: string; difficulty: string | null }
+type PublicTask = { id: string; digest: string; title: string; difficulty: string | null }
 
 /** Publishes task files under their names, replacing older files. Other tasks stay. Returns whether anything changed. */
 export const replacePublicTasks = async (tx: Db, repository: number, tasks: readonly PublicTask[]) => {

@@ -6,7 +6,7 @@ import { computeRanks, type Rank } from '../statistics/pairs.ts'
 import { isComplete, listTasks, type SettingResult } from './aggregate.ts'
 import { type ResultCell, sameOrMixed } from './cohort.ts'
 
-export type SettingStats = {
+type SettingStats = {
   /** In percent, like all shares in this type. */
   passAt1: number
   ci95: { low: number; high: number; level: number; method: string; tasks: number; trials: number } | null

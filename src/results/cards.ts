@@ -5,7 +5,7 @@ import type { Card, HistoryEntry, Line, SettingSummary } from './schema.ts'
 export type PublishedLine<H extends CardSource = CardSource> = { head: H; card: Card; line: Line; isDefault: boolean }
 
 /** The current release of one publisher. */
-export type CardSource = {
+type CardSource = {
   release: Release
   picks: readonly { id: string; roles: string[] }[]
   /** True if the repository's owner published it. */

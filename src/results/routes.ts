@@ -21,7 +21,7 @@ import {
 } from './results.ts'
 import * as schema from './schema.ts'
 
-export type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
+type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 
 /** Clients may cache but must revalidate, so that withdrawn results disappear immediately. */
 const CACHE_HEADERS = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }

@@ -14,7 +14,7 @@ import { startSandbox } from './docker/start.ts'
 import { isAbandoned, LABEL } from './kernel/ownership.ts'
 import { type Capabilities, type SandboxNetwork, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
-export type DockerOptions = {
+type DockerOptions = {
   /** A function is called when the engine is first needed. It may throw SandboxUnavailable. */
   connection: DockerConnection | (() => Promise<DockerConnection>)
   /** Distinguishes servers that share an engine. Each removes only its own leftovers. */

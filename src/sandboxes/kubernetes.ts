@@ -11,7 +11,7 @@ import { prepareImage } from './kubernetes/prepare.ts'
 import { startSandbox } from './kubernetes/start.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnsupported } from './sandbox.ts'
 
-export type KubernetesOptions = {
+type KubernetesOptions = {
   /** Called when the cluster is first needed. It may throw SandboxUnavailable. */
   open: () => Promise<OpenedSettings>
   /** Distinguishes servers that share a namespace, unless the settings do. Each removes only its own leftovers. */

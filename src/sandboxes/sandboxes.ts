@@ -31,7 +31,7 @@ function readInstallationId(dataFolder: string): string {
   return readFileSync(path, 'utf8').trim()
 }
 
-export type ProviderOptions = {
+type ProviderOptions = {
   dataFolder: string
   allowHostBase: boolean
   /** Same format as DOCKER_HOST. Defaults to the usual socket. */
@@ -155,7 +155,7 @@ export function openSandboxProviders(names: readonly string[], options: Provider
   }
 }
 
-export type ProviderSelection = {
+type ProviderSelection = {
   name: string
   provider: SandboxProvider
   capabilities: Capabilities

@@ -15,7 +15,7 @@ export type Answer = {
   smallestVisibleDifference: number | null
 }
 
-export type AnswerInput = Pick<AnswerFacts, 'isCollecting' | 'finished' | 'total'> & {
+type AnswerInput = Pick<AnswerFacts, 'isCollecting' | 'finished' | 'total'> & {
   /** Planned size, for the visible difference before there are results. Tasks are null until they are known. */
   plan: { tasks: number | null; attempts: number }
   /** In the order of the statistics. */

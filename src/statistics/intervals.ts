@@ -1,7 +1,7 @@
 import { quantile } from './student.ts'
 
 /** Results of one setting: mean and variance of the pass shares of its tasks. */
-export type SettingSample = { tasks: number; trials: number; mean: number; variance: number }
+type SettingSample = { tasks: number; trials: number; mean: number; variance: number }
 
 const Z_95 = 1.959963984540054
 const TASKS_MIN = 5

@@ -5,7 +5,7 @@ export type Score = { trials: number; passes: number }
 export type Scores = ReadonlyMap<string, Score>
 
 /** Difference in accuracy between two settings on the tasks that both have, as fractions of 1. */
-export type Difference = {
+type Difference = {
   tasks: number
   mean: number
   low: number

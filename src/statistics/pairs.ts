@@ -23,7 +23,7 @@ export type SettingResults = {
 export type Verdict = 'better' | 'worse' | 'cannot_tell'
 
 /** Shared tasks by their first scored trials. */
-export type PairCounts = { tasks: number; wonByA: number; wonByB: number; both: number; neither: number }
+type PairCounts = { tasks: number; wonByA: number; wonByB: number; both: number; neither: number }
 
 /** Two settings on the tasks that both have. `a` and `b` are positions in the list of settings. */
 export type PairStatistics = PairCounts & {
@@ -100,7 +100,7 @@ function countPair(a: SettingResults, b: SettingResults): PairCounts & { isSingl
   return { tasks, wonByA: passedByA - both, wonByB: passedByB - both, both, neither, isSingle }
 }
 
-export type PairOutcome = 'wonByA' | 'wonByB' | 'both' | 'neither'
+type PairOutcome = 'wonByA' | 'wonByB' | 'both' | 'neither'
 
 export function toOutcome(isPassedByA: boolean, isPassedByB: boolean): PairOutcome {
   if (isPassedByA) return isPassedByB ? 'both' : 'wonByA'

@@ -46,7 +46,7 @@ export type AgentResult = {
   droppedChanges: string[]
 }
 
-export type AgentPhaseOptions = {
+type AgentPhaseOptions = {
   /** The agent's sandbox of the previous step. Its files are the base of this step. */
   previous: Sandbox | undefined
   /** Leaves the sandbox running for the verifier. */

@@ -11,7 +11,7 @@ export const toWholeBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
   from ? { kind: 'snapshot', from, without: [] } : { kind: 'image' }
 
 /** Files of the agent's sandbox that a verifier takes over. `carried`: paths outside the working directory. */
-export type SubmissionSource = { from: StoppedSandbox | undefined; workdir: string; carried: readonly string[] }
+type SubmissionSource = { from: StoppedSandbox | undefined; workdir: string; carried: readonly string[] }
 
 /**
  * Returns the base filesystem of a mode, followed by fallbacks with fewer files of the agent in case it cannot be

@@ -34,7 +34,7 @@ type ModeAttempt = NetworkNeeds & {
 type UnfitCalibration = { kind: 'unfit'; reason: string; attempts: ModeAttempt[] }
 
 /** `carried`: paths outside the working directory that the reference solution changed and that mode snapshot carries. */
-export type FitCalibration = NetworkNeeds & {
+type FitCalibration = NetworkNeeds & {
   kind: 'fit'
   mode: VerifyMode
   carried: string[]
@@ -52,7 +52,7 @@ type AssessedStrength = {
   cheats: CheatTrialResult[]
 }
 
-export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'> & {
+type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'> & {
   /** Called before each trial with its purpose. */
   onTrial?: ((purpose: string) => void) | undefined
 }

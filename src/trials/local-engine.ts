@@ -88,10 +88,7 @@ export async function runLocalTrial(options: LocalTrialOptions): Promise<TrialRe
   })
 }
 
-export type LocalCalibrationOptions = Omit<
-  LocalTrialOptions,
-  'harness' | 'command' | 'verifyMode' | 'onPhase' | 'onInstall'
->
+type LocalCalibrationOptions = Omit<LocalTrialOptions, 'harness' | 'command' | 'verifyMode' | 'onPhase' | 'onInstall'>
 
 /** Calibrates a task without a server or a database. An unfit task is a result, not an error. */
 export async function calibrateLocalTask(
@@ -141,7 +138,7 @@ export async function listHarnesses(dataFolder: string): Promise<HarnessListing[
 }
 
 /** `installed` is null if there is nothing to install. */
-export type HarnessListing = Pick<Harness, 'id' | 'name' | 'version'> & {
+type HarnessListing = Pick<Harness, 'id' | 'name' | 'version'> & {
   protocols: Protocol[]
   installed: boolean | null
 }

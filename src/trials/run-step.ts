@@ -17,7 +17,7 @@ import { textThreads } from './threads.ts'
 import type { TrialRequest } from './trial-request.ts'
 import { type StepVerdict, verifyFresh, verifyLive, verifySeparately } from './verify-phase.ts'
 
-export type StepOptions = {
+type StepOptions = {
   environment: RunningEnvironment
   /** Images of a separate verifier. */
   verifierImages: EnvironmentImages | undefined
@@ -26,7 +26,7 @@ export type StepOptions = {
 }
 
 /** `sandbox` has the files from which the next step starts. */
-export type StepResult = { record: StepRecord; sandbox: Sandbox | undefined; collected: CollectedArtifact[] }
+type StepResult = { record: StepRecord; sandbox: Sandbox | undefined; collected: CollectedArtifact[] }
 
 /**
  * Runs one step: agent, hooks, artifacts, verifier. Once the agent has started, every failure that is not a proven outage

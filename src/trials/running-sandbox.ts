@@ -16,7 +16,7 @@ export type SandboxCommand = {
   outputBytes?: number | undefined
 }
 
-export type CommandDefaults = { user: string | number | null; workdir: string | null; env: Record<string, string> }
+type CommandDefaults = { user: string | number | null; workdir: string | null; env: Record<string, string> }
 
 /** A sandbox in which commands can be run while its first process lives. */
 export type RunningSandbox = {

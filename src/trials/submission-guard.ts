@@ -19,7 +19,7 @@ type Submission = {
 type VerifierUser = { user: string | number; home: string | undefined }
 
 /** Additions to the verifier's sandbox that keep its tools from reading configuration that the agent wrote. */
-export type SubmissionGuard = { env: Record<string, string>; uploads: SandboxUpload[] }
+type SubmissionGuard = { env: Record<string, string>; uploads: SandboxUpload[] }
 
 /** Settings that start programs. Environment settings take precedence over those of a repository. */
 const GIT_SETTINGS = [

@@ -306,7 +306,7 @@ const EDITS_MAX = 1000
  * Remaining work for all diffs of a trial, so that no agent can keep the process busy. A diff with n changed lines costs
  * n², the running time of the algorithm.
  */
-export type DiffEffort = { remaining: number }
+type DiffEffort = { remaining: number }
 
 /** Returns the hunks of a unified diff, or an empty text if nothing differs. */
 export function unifiedDiff(before: string, after: string, effort: DiffEffort): string {

@@ -8,7 +8,7 @@ import { deliverJobType, enqueueDelivery } from './emit.ts'
 import * as rows from './sql.ts'
 import { buildSignedHeaders, toSealed, toSecretContext, type WebhookDeps } from './webhooks.ts'
 
-export type DeliveryDeps = WebhookDeps & { outbound: Outbound; version: string; timeoutMs?: number | undefined }
+type DeliveryDeps = WebhookDeps & { outbound: Outbound; version: string; timeoutMs?: number | undefined }
 
 /** Receivers are expected to acknowledge immediately and process asynchronously. */
 const TIMEOUT_MS = 15_000

@@ -7,7 +7,7 @@ import type { WebhookEvent } from './schema.ts'
 import { type DeliveryRow, insertDelivery, listSubscribed } from './sql.ts'
 
 /** Types and data of webhook events. The data identifies the object; receivers read the rest through the API. */
-export type WebhookPayload =
+type WebhookPayload =
   | { type: 'benchmark.added'; data: { benchmark: string; digest: string } }
   | { type: 'batch.completed'; data: { repository: string; runId: string } }
   | { type: 'batch.failed'; data: { repository: string; runId: string; error: { code: string; message: string } } }
@@ -40,7 +40,7 @@ const DELIVERIES_PER_WORKSPACE = 4
 /** Limits the deliveries of each workspace, so that receivers that never answer delay only its own. */
 export const limitDeliveries = (db: Db): Promise<void> => setLimit(db, 'deliveries', DELIVERIES_PER_WORKSPACE)
 
-export type DeliveryTarget = { webhook: string; workspaceId: string }
+type DeliveryTarget = { webhook: string; workspaceId: string }
 
 /** Stores a message and enqueues the job that sends it. */
 export async function createDelivery(

@@ -18,7 +18,7 @@ const WEBHOOK_COLUMNS = [
 const SEALED_COLUMNS = ['master_key_id', 'wrapped_key', 'ciphertext'] as const
 
 export type WebhookRow = Awaited<ReturnType<typeof insertWebhook>>
-export type DisabledReason = 'asked' | 'gone' | 'failing'
+type DisabledReason = 'asked' | 'gone' | 'failing'
 
 /** Serializes the creation of webhooks, so that their number can be limited. */
 export const lockWebhooks = (tx: Db, workspaceId: string) => lock(tx, `webhooks ${workspaceId}`)
@@ -173,7 +173,7 @@ export const findDueDelivery = (db: Db, id: string) =>
     .where('delivery.state', '=', 'pending')
     .executeTakeFirst()
 
-export type AttemptResult = {
+type AttemptResult = {
   state: 'pending' | 'delivered' | 'failed'
   attempts: number
   status: number | null

@@ -5,7 +5,7 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import type { AuditEvent } from './schema.ts'
 import { type AuditRow, findAuditHead, insertAuditEvent, listAuditRows } from './sql.ts'
 
-export type AuditEntry = {
+type AuditEntry = {
   workspaceId: string
   actor: string
   /** `<noun>.<verb in the past>`, for example `key.created`. */

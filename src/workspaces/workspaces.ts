@@ -80,7 +80,7 @@ export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: str
 
 export const isOnlyWorkspace = async (db: Db): Promise<boolean> => (await listWorkspaceRows(db, 2)).length === 1
 
-export type VerifiedWorkspace = { id: string; login: string; verifiedAt: Date | null }
+type VerifiedWorkspace = { id: string; login: string; verifiedAt: Date | null }
 
 export async function findWorkspaceByLogin(db: Db, login: string): Promise<VerifiedWorkspace | undefined> {
   const row = await findWorkspace(db, login)

@@ -1,4 +1,4 @@
-export type DiffLineKind = 'file' | 'hunk' | 'added' | 'removed'
+type DiffLineKind = 'file' | 'hunk' | 'added' | 'removed'
 
 /** Returns the kind of a line of a unified diff. Undefined for lines that did not change. */
 export function toDiffLineKind(line: string): DiffLineKind | undefined {

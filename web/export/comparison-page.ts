@@ -8,7 +8,7 @@ import { formatCount, formatInterval, type Html, percent, plural, renderDate, us
 import { renderDisplayText, renderExportPage, toDisplayText } from './layout.ts'
 import { renderPairTable } from './pair-page.ts'
 
-export type ExportedComparison = {
+type ExportedComparison = {
   comparison: Comparison
   matrix: ComparisonMatrix
   pairs: readonly ComparisonPair[]

@@ -4,7 +4,7 @@ import { DRAWS } from '../../statistics/frontier.ts'
 import type { Comparison, ComparisonSetting } from '../shapes/schema.ts'
 
 /** The fields of a setting that an answer names. */
-export type NamedSetting = Pick<ComparisonSetting, 'id' | 'harness' | 'reasoningLevel' | 'provider'> & {
+type NamedSetting = Pick<ComparisonSetting, 'id' | 'harness' | 'reasoningLevel' | 'provider'> & {
   model: { name: string }
   configuration?: { name: string; version: number } | undefined
 }

@@ -16,7 +16,7 @@ import {
 } from './trial-grid.ts'
 
 /** The fields of a comparison that its results depend on. */
-export type MeasuredComparison = Pick<ComparisonRow, 'key' | 'tasks' | 'settings' | 'attempts'>
+type MeasuredComparison = Pick<ComparisonRow, 'key' | 'tasks' | 'settings' | 'attempts'>
 
 export type StatisticsCache = ReturnType<typeof createStatisticsCache>
 

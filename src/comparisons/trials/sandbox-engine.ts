@@ -17,7 +17,7 @@ import { runTrial } from '../../trials/run-trial.ts'
 import type { AgentConfiguration, TrialRequest } from '../../trials/trial-request.ts'
 import { type CalibrationInput, type CalibrationResult, CredentialGone, type TrialEngine } from './engine.ts'
 
-export type SandboxEngineDeps = {
+type SandboxEngineDeps = {
   credentials: CredentialDeps
   blobs: Blobs
   /** Existing folder in which tasks are unpacked. */

@@ -42,7 +42,7 @@ import { toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 import { traceAttempt } from './trace.ts'
 
-export type TrialJobDeps = {
+type TrialJobDeps = {
   db: Db
   blobs: Blobs
   engine: TrialEngine

@@ -18,7 +18,7 @@ const TUNNEL_BASE_URL = 'http://gateway:80'
 
 type GatewayEndpoint = { url: string; tunnelSecret: string }
 
-export type OpenedModel = AsyncDisposable & {
+type OpenedModel = AsyncDisposable & {
   ask(request: ModelRequest): Promise<Completion>
   /** Returns true if the last call failed because the gateway refused the connection. */
   isCutOff(): boolean

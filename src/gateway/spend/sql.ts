@@ -23,7 +23,7 @@ export async function readSpendSince(db: Db, { workspaceId, grantee }: GranteeRe
   return rows[0]?.spent ?? 0
 }
 
-export type DailySpendRow = { day: string; provider: string; micros: number }
+type DailySpendRow = { day: string; provider: string; micros: number }
 
 /** Sums settled costs of grants by provider and by the UTC day on which they were opened. */
 export async function listDailySpend(db: Db, workspaceId: string, since: Date): Promise<DailySpendRow[]> {

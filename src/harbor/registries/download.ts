@@ -14,7 +14,7 @@ import type { StoredTask, TaskStore } from './task-store.ts'
 
 export type DownloadProgress = { done: number; total: number; bytes: number }
 
-export type DownloadDeps = {
+type DownloadDeps = {
   registry: Registry
   store: TaskStore
   /** Temporary folder with space for a few unpacked tasks. Files that remain after a crash may be deleted. */

@@ -31,7 +31,7 @@ import {
   TaskMissing,
 } from './registry.ts'
 
-export type FolderRegistryOptions = {
+type FolderRegistryOptions = {
   name: string
   /** Contains `<org>/<dataset>/`, each with a dataset.toml or just the folders of its tasks. */
   folder: string

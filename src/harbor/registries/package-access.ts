@@ -15,7 +15,7 @@ export type PackageAccess = {
   ): Promise<Response>
 }
 
-export type PackageServer = {
+type PackageServer = {
   outbound: Outbound
   url: string
   publicKey: string

@@ -26,7 +26,7 @@ import {
 } from './registry.ts'
 import { type RetryTimer, readResponseText, retryTimer, retryUnavailable } from './registry-request.ts'
 
-export type PackageRegistryOptions = {
+type PackageRegistryOptions = {
   name: string
   outbound: Outbound
   /** Chosen by the operator; may be a private address. */

@@ -36,7 +36,7 @@ import {
   sendRegistryRequest,
 } from './registry-request.ts'
 
-export type RegistryJsonOptions = {
+type RegistryJsonOptions = {
   name: string
   /** URL or file path. */
   location: string

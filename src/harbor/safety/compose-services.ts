@@ -3,7 +3,7 @@ import type { RuleMatch } from './rule.ts'
 import { memoize, type TaskView, type UsedCompose } from './view.ts'
 
 /** An uninterpreted service of a compose file. */
-export type RawService = { path: string; name: string; settings: ValueTable; compose: UsedCompose }
+type RawService = { path: string; name: string; settings: ValueTable; compose: UsedCompose }
 
 export const listRawServices = memoize((view: TaskView): RawService[] => view.composes.flatMap(listServicesIn))
 

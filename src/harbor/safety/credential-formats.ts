@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
  * A credential format that is specific to one issuer. Patterns begin at a word boundary, so that long words are scanned
  * only once.
  */
-export type CredentialFormat = {
+type CredentialFormat = {
   name: string
   /** Substring of every match. Searching for it first is much faster. */
   hint: string

@@ -10,7 +10,7 @@ import {
 // such as imported ones, hold nothing of the submission.
 
 /** Contents that a Python value may have. */
-export type PythonValue = {
+type PythonValue = {
   /** Submitted files whose text the value contains. */
   origins: Set<string>
   /** Submitted files from which the value contains a number. */

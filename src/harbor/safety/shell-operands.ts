@@ -8,7 +8,7 @@ import { plainText, type Redirect, type ShellCommand, type ShellWord, type WordP
 export const OPERAND_RULE: TrustRule = { ...VALUE_RULE, trustsFileNames: true }
 
 /** `operands`: which values follow OPERAND_RULE. `isInputOwn`: the command's input comes from the tests. */
-export type OperandContext = ScriptTrust & { operands: ScriptTrust; isInputOwn?: boolean }
+type OperandContext = ScriptTrust & { operands: ScriptTrust; isInputOwn?: boolean }
 
 export const isOwnOperand = ({ operands }: OperandContext, word: ShellWord): boolean => isTrustedWord(operands, word)
 

@@ -4,7 +4,7 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 
 /** A table that is copied to a file or another database, in PostgreSQL's own text format. */
 export type TableColumns = { name: string; columns: string[] }
-export type SequencePosition = { name: string; value: string | null }
+type SequencePosition = { name: string; value: string | null }
 
 /** A connection without time limits: copying a table may take hours. */
 export type CopyClient = pg.Client

@@ -21,7 +21,7 @@ const TIMEOUT_MS = 600_000
 const ERRORS_LENGTH_MAX = 64 * 1024
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 
-export type GitOptions = {
+type GitOptions = {
   signal: AbortSignal
   timeoutMs?: number
   /** Standard input of the command. */

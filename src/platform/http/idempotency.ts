@@ -14,7 +14,7 @@ export type HttpAnswer = {
   cached?: CachedResponse
 }
 
-export type IdempotentRequest = {
+type IdempotentRequest = {
   scope: string
   key: string
   /** Everything that identifies the request: operation, path, body. */

@@ -80,7 +80,7 @@ function requireStorable(text: string): void {
 }
 
 /** Maximum time for a whole body, or for the wait between two chunks of it. */
-export type BodyDeadline = { ms: number; per: 'body' | 'chunk' }
+type BodyDeadline = { ms: number; per: 'body' | 'chunk' }
 
 /**
  * Yields the chunks of a request's body. Throws 408 at the deadline, so that a stalled client holds nothing for long, and

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** Position of a page: time and id of the last row before it, so that inserts do not shift pages. */
-export type Cursor = { at: Date; id: string }
+type Cursor = { at: Date; id: string }
 
 export type Page = { limit: number; cursor?: Cursor | undefined }
 

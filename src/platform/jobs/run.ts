@@ -9,7 +9,7 @@ import { type ClaimedJob, failJob, putBack } from './sql.ts'
 
 export type JobCounts = { done: number; retried: number; failed: number; putBack: number; lost: number }
 
-export type RunDeps = {
+type RunDeps = {
   handlers: ReadonlyMap<string, JobHandler>
   log: JobLog
   counts: JobCounts

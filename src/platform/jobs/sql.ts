@@ -28,7 +28,7 @@ export type ClaimedJob = {
 }
 
 export type Claimer = { workerId: string; host: string; types: readonly string[]; slots: number; leaseMs: number }
-export type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
+type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
 export type WorkerRow = { id: string; host: string; processId: number }
 
 export const CHANNEL = 'assay_jobs'

@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { z } from 'zod'
 
 /** The members of a service account's key file that a token request needs. */
-export type ServiceAccount = {
+type ServiceAccount = {
   email: string
   privateKey: KeyObject
   privateKeyId: string | undefined

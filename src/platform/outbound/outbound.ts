@@ -32,7 +32,7 @@ const REDIRECTS_MAX = 3
 export type OutboundInit = RequestInit & { trust: Trust; timeoutMs?: number; bytesMax?: number }
 export type Outbound = { fetch: (url: string | URL, init: OutboundInit) => Promise<Response> }
 
-export type OutboundRefusal =
+type OutboundRefusal =
   | UrlRefusal
   | 'too_many_redirects'
   | 'redirect_not_wanted'

@@ -4,7 +4,7 @@ import { changeOwner, findUnprivileged, hasAccount, type OsAccount, ownAccount, 
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** How to run the programs of PostgreSQL, which refuse to run as root. */
-export type LaunchStrategy = {
+type LaunchStrategy = {
   name: string
   /** Owner of the server's files, as seen by this process. */
   owner: OsAccount

@@ -25,7 +25,7 @@ type ThreadLimits = {
   memoryMb: number
 }
 
-export type Threads<Tasks extends TaskTable> = {
+type Threads<Tasks extends TaskTable> = {
   /** Runs one task of the script. Rejects with TaskFailed. */
   run<Name extends keyof Tasks & string>(
     name: Name,

@@ -11,7 +11,7 @@ export class RepositoryUnreadable extends Error {
 
 const TIMEOUT_MS = 30_000
 
-export type CloneOptions = { signal: AbortSignal; branch?: string | undefined }
+type CloneOptions = { signal: AbortSignal; branch?: string | undefined }
 
 /** Opens a clone on this machine, bare or with a working tree. Throws RepositoryUnreadable. */
 export async function openClone(folder: string, { signal, branch }: CloneOptions): Promise<ReadableRepository> {

@@ -34,7 +34,7 @@ const RESERVED_POINTS = 50
 
 type PauseFn = (ms: number, signal: AbortSignal) => Promise<void>
 
-export type GithubPullRequestDeps = GithubDeps & { pause?: PauseFn; pagesMax?: number }
+type GithubPullRequestDeps = GithubDeps & { pause?: PauseFn; pagesMax?: number }
 
 /** Lists pull requests with GitHub's API. Throws CodeHostUnavailable, with the requested wait if there is one. */
 export const createGithubPullRequests = (

@@ -70,7 +70,7 @@ export type DockerConnection =
   | ({ kind: 'ssh' } & SshDestination)
 
 /** Options of node:http that reach the engine. Each request adds its method and path. */
-export type DockerRoute = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
+type DockerRoute = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
 
 const NOT_PUBLIC_MESSAGE = 'The Docker engine of a stored credential must be at tcp://HOST:PORT of a public host.'
 const DEFAULT_SOCKET = '/var/run/docker.sock'

@@ -13,7 +13,7 @@ import { type DockerEngine, nameOf } from './engine.ts'
 import { type DockerLauncher, loadLauncher, toImage } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
-export type FindEngineOptions = {
+type FindEngineOptions = {
   connection: DockerConnection
   installation: string
   folder: string

@@ -36,7 +36,7 @@ if [ ! -e "$1" ] && [ ! -L "$1" ]; then exit ${PATH_NOT_FOUND}; fi
 exec tar -c -f - --format=pax --numeric-owner -- "$1"`
 
 /** Result of reading layers. `value` is complete only when `kind` is `read`. */
-export type LayersResult<T> = { kind: 'read' | 'not_found' | 'failed'; value: T }
+type LayersResult<T> = { kind: 'read' | 'not_found' | 'failed'; value: T }
 
 /**
  * Reads files of a stopped container without the engine, which needs several times the CPU time for it. The

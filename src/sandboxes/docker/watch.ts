@@ -5,7 +5,7 @@ import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 
-export type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
+type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
 
 const SIZE_POLL_MS = 2000
 const SIZE_REFUSALS_MAX = 3

@@ -6,7 +6,7 @@ import type { Port } from '../sandbox.ts'
 import { createEgress } from './egress.ts'
 
 /** Egress proxy of one build. */
-export type BuildEgress = {
+type BuildEgress = {
   port: Port
   env: Record<string, string>
   /** Closes the proxy and logs refused destinations, which the operator may want to allow. */

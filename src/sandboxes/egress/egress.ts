@@ -29,7 +29,7 @@ export type EgressOptions = Partial<EgressLimits> & {
   allowedHosts?: readonly AllowedHost[]
 }
 
-export type Egress = {
+type Egress = {
   /** Handles a connection from the sandbox. */
   onConnection(socket: Socket): void
   summary(): EgressSummary

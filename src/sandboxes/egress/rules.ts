@@ -17,7 +17,7 @@ export type EgressRefusal =
   | 'address_not_public'
   | 'limit'
 
-export type EgressDecision =
+type EgressDecision =
   | { kind: 'open'; addresses: string[] }
   | { kind: 'refused'; reason: EgressRefusal }
   /** No address was found or none answered. This may be temporary. */

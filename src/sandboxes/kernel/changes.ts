@@ -4,7 +4,7 @@ import { lstat, opendir } from 'node:fs/promises'
 import type { FileChange } from '../sandbox.ts'
 
 /** Overlay layers on this machine: those a sandbox changed, and those of its image. */
-export type LayerRoots = { changed: readonly string[]; image: readonly string[] }
+type LayerRoots = { changed: readonly string[]; image: readonly string[] }
 
 /**
  * Lists what overlay layers change in an image. Links are not followed, nothing is executed, and the list is not held in

@@ -39,7 +39,7 @@ async function measureFolders(folders: string[], unit: string): Promise<number> 
   return output.split('\n').reduce((sum, text) => sum + (Number.parseInt(text, 10) || 0), 0)
 }
 
-export type WatchedFolders = {
+type WatchedFolders = {
   folders: string[]
   maxMb: number
   maxInodes?: number | undefined

@@ -12,7 +12,7 @@ import { refuseLinks, rootOf, type SandboxFiles } from './files.ts'
 import type { Host } from './machine.ts'
 import { requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
 
-export type BaseContext = { host: Host; namespaceProcess: NamespaceProcess; files: SandboxFiles; imageDigest: string }
+type BaseContext = { host: Host; namespaceProcess: NamespaceProcess; files: SandboxFiles; imageDigest: string }
 
 /** Returns the layers with the changes of the earlier sandbox. Called before the files are mounted. */
 export async function listBaseLayers(context: BaseContext, base: BaseFilesystem): Promise<string[]> {

@@ -19,10 +19,10 @@ import {
   toImageSettings,
 } from './image-store.ts'
 
-export type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
+type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
 /** Network of the build, and the environment variables of its proxy. */
 type BuildNetworkContext = { namespaceProcess: NamespaceProcess; env: Record<string, string> }
-export type BuildRequest = {
+type BuildRequest = {
   dockerfile: Dockerfile
   text: string
   context: string

@@ -17,7 +17,7 @@ import { findBuild, type ImageStore, newDraft, type StoredImage, saveBuild, save
 import { buildLauncherArgs, listHidden, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
 
-export type BuiltInRequest = {
+type BuiltInRequest = {
   dockerfile: Dockerfile
   context: string
   target: string | null

@@ -38,7 +38,7 @@ import {
 import type { Host } from './machine.ts'
 import { createRecord, removeRecord } from './record.ts'
 
-export type PrepareContext = {
+type PrepareContext = {
   host: Host
   allowHostBase: boolean
   /** False forces the built-in builder even where buildah is installed. */

@@ -84,7 +84,7 @@ export type AuthorInput = {
   servers?: readonly string[] | undefined
 }
 
-export type AuthoredInstruction = {
+type AuthoredInstruction = {
   draft: InstructionDraft
   markdown: string
   /** `diff`: the pull request had no description, so the author saw the change. */

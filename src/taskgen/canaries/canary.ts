@@ -8,7 +8,7 @@ import tasks from './tasks.gen.json' with { type: 'json' }
 type TextReplacement = readonly [before: string, after: string]
 
 /** Modification of a good task. */
-export type TaskAlteration = {
+type TaskAlteration = {
   instruction?: readonly TextReplacement[]
   /** Paragraph that is appended to the expected behaviour. */
   adds?: string

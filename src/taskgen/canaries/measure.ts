@@ -26,7 +26,7 @@ export type ModelOpener = ((subject: string, budgetMicros: number | null) => Pro
 
 export type ModelSpending = { calls: number; costMicros: number | null; modelsServed: string[] }
 
-export type CanaryMeasurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
+type CanaryMeasurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
 
 /** `budgetMicros` covers all canaries; running ones are finished when it is spent. Null: no limit. */
 type MeasureOptions = { budgetMicros: number | null; signal: AbortSignal; onDone(done: number, of: number): void }

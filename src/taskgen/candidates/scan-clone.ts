@@ -19,7 +19,7 @@ export type CloneScan = {
   isCached: boolean
 }
 
-export type ScanOptions = {
+type ScanOptions = {
   signal: AbortSignal
   now: Date
   branch?: string | undefined

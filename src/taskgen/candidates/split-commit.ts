@@ -20,7 +20,7 @@ import { fetchMissingBlobs, findTreePairs, type GitObjects } from './tree-pairs.
 /** Change of a pull request as three patches, with its tests as merged. */
 export type SplitCommit = SplitPatch & { hidden: HiddenTests; baseTree: string; headTree: string }
 
-export type CommitRange = { base: string; head: string }
+type CommitRange = { base: string; head: string }
 
 const PATCH_BYTES_MAX = 8 * 1024 * 1024
 const HIDDEN_BYTES_MAX = 16 * 1024 * 1024

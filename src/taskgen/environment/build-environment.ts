@@ -9,7 +9,7 @@ import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sand
 import { done, reject, rejectForTiming, type StageDeferral, type StageResult } from '../stage-result.ts'
 import { MANIFESTS, renderSharedDockerfiles } from './dockerfile.ts'
 
-export type BuildOptions = {
+type BuildOptions = {
   /** Folder written by `writeEnvironment`. */
   folder: string
   recipe: EnvRecipe

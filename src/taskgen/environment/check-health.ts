@@ -4,7 +4,7 @@ import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult } from '../stage-result.ts'
 
-export type HealthCheckOptions = {
+type HealthCheckOptions = {
   image: Image
   runner: string
   prepare: readonly string[]

@@ -27,7 +27,7 @@ const Proposal = z.strictObject({
   runner: z.string().max(40),
 })
 
-export type ProposeRecipeInput = {
+type ProposeRecipeInput = {
   /** Files that say how the project is built: manifests and CI, each with its text. */
   files: readonly { path: string; text: string }[]
   /** Failed recipe and its error. Null if the rules found no recipe. */

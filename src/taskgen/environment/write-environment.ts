@@ -13,7 +13,7 @@ import { ARCHIVE, MANIFESTS, renderDockerfile, SUBMODULES_ARCHIVE } from './dock
 import type { SubmoduleFiles } from './read-submodules.ts'
 import type { BaseTree, TreeEntry } from './read-tree.ts'
 
-export type EnvironmentInput = {
+type EnvironmentInput = {
   recipe: EnvRecipe
   location: GitLocation
   tree: BaseTree
@@ -21,7 +21,7 @@ export type EnvironmentInput = {
 }
 
 /** Description of the written files. Candidates with the same profile share every layer below their own tree. */
-export type WrittenEnvironment = { profile: string; dockerfile: string }
+type WrittenEnvironment = { profile: string; dockerfile: string }
 
 /** Creates the folder of the build context and writes a Dockerfile, the manifests and the tree. */
 export async function writeEnvironment(

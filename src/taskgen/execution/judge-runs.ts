@@ -169,7 +169,7 @@ export function listExecutionConcerns({ passToPass, guards }: TestLists): string
 }
 
 /** Runs with the fix, by a clock that shows tomorrow and by one that shows a day years from now. */
-export type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRun[] }
+type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRun[] }
 
 /** Finds tests that pass tomorrow but on no later day: their result depends on the date. */
 export function findClockBombs(lists: TestLists, { tomorrow, later }: ClockRuns): StageRejection | undefined {

@@ -7,7 +7,7 @@ export const RUN_SECONDS_MAX = 600
 const RUN_SECONDS_MIN = 120
 const TIMEOUT_FACTOR = 4
 
-export type PlanInput = {
+type PlanInput = {
   runner: Runner
   hidden: HiddenTests
   /** CPU time of the whole suite on the base. Elapsed time would depend on the load of the host. */

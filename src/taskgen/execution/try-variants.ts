@@ -59,7 +59,7 @@ export async function tryVariants(
   return { ...results, cpuSeconds: Math.round(results.cpuSeconds * 10) / 10 }
 }
 
-export type TrySolutionInput = Omit<TryVariantsInput, 'source' | 'limits'> & { submission: string }
+type TrySolutionInput = Omit<TryVariantsInput, 'source' | 'limits'> & { submission: string }
 
 /** Judges a solution: first by the test files of the pull request, then by all tests of the plan. */
 export async function trySolution(

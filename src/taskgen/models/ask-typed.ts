@@ -5,7 +5,7 @@ import type { StageDeferral } from '../stage-result.ts'
 import type { SpentBudget } from './failures.ts'
 import type { ModelQuestion, StageModel } from './stage-model.ts'
 
-export type TypedQuestion<T> = {
+type TypedQuestion<T> = {
   system: string
   /** System prompt for the second try, after a refusal. Describes the same work in more neutral words. */
   neutral: string

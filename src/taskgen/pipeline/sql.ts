@@ -362,7 +362,7 @@ export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress:
 
 type TaskRejection = Rejection & { evidence: Json | undefined }
 
-export type TaskOrigin = TaskKey & { repository: number; head: string }
+type TaskOrigin = TaskKey & { repository: number; head: string }
 
 /** Rejects older undecided tasks of the same pull request. */
 export const supersede = (tx: Db, { repository, head, batch, task }: TaskOrigin, detail: string) =>

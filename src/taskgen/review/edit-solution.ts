@@ -12,7 +12,7 @@ export const TextEdit = z.strictObject({
 })
 export type TextEdit = z.infer<typeof TextEdit>
 
-export type EditedSolution = { kind: 'applied'; patch: string } | { kind: 'faulty'; fault: string }
+type EditedSolution = { kind: 'applied'; patch: string } | { kind: 'faulty'; fault: string }
 
 /** Applies edits to the files of a solution. Returns the whole solution as a patch in latin1. */
 export function applyEdits(source: string, files: readonly SolutionFile[], edits: readonly TextEdit[]): EditedSolution {

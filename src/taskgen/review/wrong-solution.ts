@@ -7,7 +7,7 @@ import { done, reject, type StageResult } from '../stage-result.ts'
 import { applyEdits, type SolutionFile, TextEdit } from './edit-solution.ts'
 import { collapseSpace, joinFiles, SENTENCE_MIN, TESTS_MAX } from './model-review.ts'
 
-export type ChallengeInput = {
+type ChallengeInput = {
   /** The exact text that agents receive. */
   instruction: string
   hidden: HiddenTests
@@ -22,7 +22,7 @@ export type ChallengeInput = {
 type WrongSolution = { sentence: string; why: string; code: string }
 
 /** Result of the search for a wrong solution that the tests accept. */
-export type Challenge = {
+type Challenge = {
   /** Survivors of the execution that violate a sentence, according to the model. */
   survivors: WrongSolution[]
   /** The model's own wrong solution. Null: it knows of none. */

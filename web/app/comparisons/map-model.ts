@@ -4,7 +4,7 @@ import type { ComparisonMatrix, TrialChange } from '../../../src/comparisons/sha
 export type CellState = 'passed' | 'failed' | 'mixed' | 'errored' | 'running' | 'queued' | 'canceled' | 'none'
 
 /** `share` is the share of scored trials that passed. */
-export type Cell = { state: CellState; share: number; letters: string }
+type Cell = { state: CellState; share: number; letters: string }
 
 export type TaskOrder = 'plan' | 'difficulty'
 
@@ -83,7 +83,7 @@ function computeSolvedShare({ attempts }: ComparisonMatrix, cells: string, count
 }
 
 /** Neighbouring tasks of similar difficulty. */
-export type TaskGroup = { label: string; from: number; to: number }
+type TaskGroup = { label: string; from: number; to: number }
 
 const SHARE_GROUPS: readonly { label: string; contains: (share: number) => boolean }[] = [
   { label: 'solved by all', contains: (share) => share === 1 },

@@ -78,7 +78,7 @@ export const findLanguage = (path: string): string | undefined =>
   LANGUAGES.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
 
 /** Part of a line. `kind` is the name of a colour, undefined for plain text. */
-export type HighlightedPart = { text: string; kind: string | undefined }
+type HighlightedPart = { text: string; kind: string | undefined }
 
 /** Longer lines stay plain, because grammars are slow on them. */
 const LINE_LENGTH_MAX = 400

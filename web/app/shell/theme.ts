@@ -1,7 +1,7 @@
 import { useState } from 'react'
 
 const THEMES = ['system', 'light', 'dark'] as const
-export type Theme = (typeof THEMES)[number]
+type Theme = (typeof THEMES)[number]
 
 /** Key in the local storage of the browser. The public pages read it too. */
 const STORAGE_KEY = 'theme'

@@ -2,7 +2,7 @@ const TABS = ['trajectory', 'diff', 'verifier', 'logs', 'recording', 'calls', 'f
 export type TrialTab = (typeof TABS)[number]
 
 /** Search parameters of a trial page: a tab, and a step of the trajectory. */
-export type TrialSearch = { tab?: TrialTab | undefined; step?: number | undefined }
+type TrialSearch = { tab?: TrialTab | undefined; step?: number | undefined }
 
 /** Reads the search parameters of the address. Anything else is ignored. */
 export const parseTrialSearch = ({ tab, step }: Record<string, unknown>): TrialSearch => ({

@@ -25,7 +25,7 @@ export type TrialPayload = z.infer<typeof TrialPayload>
 export const toTrialJobType = (capability: string): JobType<TrialPayload> =>
   defineJobType({ type: `trial.${capability}`, payload: TrialPayload })
 
-export type CredentialLimits = { sandbox: number | undefined; model: number | undefined }
+type CredentialLimits = { sandbox: number | undefined; model: number | undefined }
 
 /** Sets how many trials may run at the same time with any one credential. */
 export async function limitCredentials(db: Db, { sandbox, model }: CredentialLimits): Promise<void> {
