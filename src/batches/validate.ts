@@ -113,7 +113,7 @@ export async function runValidator(
   const outputFolder = join(scratch.path, 'output')
   const { digest } = await unpackContent(deps, taskDigest, folder)
   await mkdir(outputFolder)
-  const { task } = await readTask(await openFolderSource(folder))
+  const { task } = await readTask(await openFolderSource(folder), { includeIgnored: true })
   return await deps.validate({ sandbox, task, digest, folder, outputFolder }, signal)
 }
 

@@ -253,9 +253,9 @@ function checkLink({ path, linkTarget }: TarEntry, tree: PathTree): void {
  * Packs the files of a task as Harbor does: sorted, without folders, owners and times. The same files give the same bytes
  * on every machine with this version of Node. Throws TaskInvalid for files that cannot be packed.
  */
-export async function packTask(source: FileSource, { isPackage = false, level = 9 } = {}): Promise<Readable> {
+export async function packTask(source: FileSource, { includeIgnored = false, level = 9 } = {}): Promise<Readable> {
   const report = createReport()
-  const files = await listTaskFiles(source, isPackage, report)
+  const files = await listTaskFiles(source, report, { includeIgnored })
   report.throwIfRefused()
   const gzip = createGzip({ level })
   pipeline(Readable.from(packBlocks(source, files)), gzip, () => undefined) // an error reaches the reader through `gzip`

@@ -83,7 +83,7 @@ const TASKS = VECTORS.map(([, , digest]): Digest => `sha256:${digest}`)
 
 async function digestOf(source: FileSource): Promise<Digest> {
   const report = createReport()
-  const files = await listTaskFiles(source, false, report)
+  const files = await listTaskFiles(source, report)
   report.throwIfRefused()
   return computeTaskDigest(await hashFiles(source, files))
 }

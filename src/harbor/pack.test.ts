@@ -41,7 +41,7 @@ test('unpacking a packed task gives the same task, and GNU tar can read it', asy
     encoding: 'utf8',
   })
 
-  const again = await readTask(await openFolderSource(join(place.path, 'same')), { isPackage: true })
+  const again = await readTask(await openFolderSource(join(place.path, 'same')), { includeIgnored: true })
   expect(again).toEqual(await readTask(source))
   expect(listed.split('\n').filter((line) => /^-rw[xr-]{7} 0\/0 .* 1970-01-01 00:00:00 /.test(line))).toHaveLength(8)
   expect(await readFile(join(place.path, 'same/environment/ünï/😀'), 'utf8')).toBe('y')

@@ -185,7 +185,7 @@ test('applies ignore rules to a folder but not to a package', async () => {
   const files = { 'tests/a.pyc': 'x' }
 
   expect((await readSmallTask(files)).task.files.map(({ path }) => path)).not.toContain('tests/a.pyc')
-  const packaged = await readSmallTask(files, { isPackage: true })
+  const packaged = await readSmallTask(files, { includeIgnored: true })
   expect(packaged.task.files.map(({ path }) => path)).toContain('tests/a.pyc')
   expect(packaged.digest).not.toBe((await readSmallTask(files)).digest)
 })

@@ -9,7 +9,7 @@ import { createReport, type Report } from './report.ts'
 import { resolveTask, type TaskOutline } from './resolve.ts'
 import { type FileSource, readText, type SourceFile } from './source.ts'
 import type { ComposeService, Task, TaskFinding } from './task.ts'
-import { hashFiles, listTaskFiles } from './task-files.ts'
+import { hashFiles, listTaskFiles, type TaskFileOptions } from './task-files.ts'
 import { parseToml } from './toml-table.ts'
 
 export type ReadTask = {
@@ -20,12 +20,9 @@ export type ReadTask = {
   warnings: TaskFinding[]
 }
 
-/**
- * Reads and checks a task. Throws TaskInvalid, which lists every problem. All files of a package, which comes from a
- * registry, count; in a folder, files that Harbor would not pack are left out.
- */
-export async function readTask(source: FileSource, { isPackage = false } = {}): Promise<ReadTask> {
-  const { outline, listed, report } = await readOutline(source, isPackage)
+/** Reads and checks a task. Throws TaskInvalid, which lists every problem. */
+export async function readTask(source: FileSource, options?: TaskFileOptions): Promise<ReadTask> {
+  const { outline, listed, report } = await readOutline(source, options)
   report.throwIfRefused()
   if (!outline) throw new Error('Task without task.toml was not refused.')
 
@@ -37,10 +34,10 @@ export async function readTask(source: FileSource, { isPackage = false } = {}): 
 /** Reads a task without hashing its files. Problems are in the report. */
 export async function readOutline(
   source: FileSource,
-  isPackage: boolean,
+  options?: TaskFileOptions,
 ): Promise<{ outline: TaskOutline | undefined; listed: SourceFile[]; report: Report }> {
   const report = createReport()
-  const listed = await listTaskFiles(source, isPackage, report)
+  const listed = await listTaskFiles(source, report, options)
   const config = await readConfigFile(source, listed, report)
   const outline =
     config &&

@@ -20,12 +20,19 @@ const IGNORE_FILE = '.gitignore'
 const HARBOR_IGNORE_FILE = '.harborignore'
 
 /**
- * Lists the files of a task, sorted. Ignore rules apply to a working folder, not to a package, whose files Harbor has
- * already selected.
+ * `includeIgnored`: count all files. For packages, whose files were selected when they were packed. In a working folder,
+ * the files that Harbor would not pack are left out.
  */
-export async function listTaskFiles(source: FileSource, isPackage: boolean, report: Report): Promise<SourceFile[]> {
+export type TaskFileOptions = { includeIgnored?: boolean }
+
+/** Lists the files of a task, sorted. */
+export async function listTaskFiles(
+  source: FileSource,
+  report: Report,
+  { includeIgnored = false }: TaskFileOptions = {},
+): Promise<SourceFile[]> {
   const listing = await source.list(PACKED_PATHS)
-  const selected = isPackage ? listing.files : await dropIgnored(source, listing.files, report)
+  const selected = includeIgnored ? listing.files : await dropIgnored(source, listing.files, report)
   const files = selected.toSorted((a, b) => compareCodePoints(a.path, b.path))
   for (const fault of listing.faults) report.refuse(fault.path, fault.code, FAULTS[fault.code])
   if (!listing.isComplete || files.length > FILES_MAX) {

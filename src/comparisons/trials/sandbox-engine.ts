@@ -135,7 +135,7 @@ async function withPreparedTask<T>(
   await using scratch = await openScratchFolder(deps.folder)
   const folder = join(scratch.path, 'task')
   await unpackContent({ db: deps.credentials.db, blobs: deps.blobs }, request.task.digest, folder)
-  const { task, digest } = await readTask(await openFolderSource(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder), { includeIgnored: true })
   const { outputFolder } = request
   return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
 }

@@ -219,7 +219,7 @@ async function computeFolderDigest(folder: string, task: string): Promise<Digest
   const source = await openFolderSource(folder)
   const report = createReport()
   try {
-    const files = await listTaskFiles(source, false, report)
+    const files = await listTaskFiles(source, report)
     report.throwIfRefused()
     return computeTaskDigest(await hashFiles(source, files))
   } catch (error) {

@@ -87,7 +87,7 @@ async function useSource<Result>(task: ResolvedTask, source: FileSource, use: Us
 /** Computes the digest of all files of a package. */
 async function computePackageDigest(source: FileSource): Promise<Digest> {
   const report = createReport()
-  const listed = await listTaskFiles(source, true, report)
+  const listed = await listTaskFiles(source, report, { includeIgnored: true })
   report.throwIfRefused()
   return computeTaskDigest(await hashFiles(source, listed))
 }

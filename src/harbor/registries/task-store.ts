@@ -37,7 +37,9 @@ export function createTaskStore(blobs: Blobs, index: TaskIndex): TaskStore {
       return found
     },
     async put(digest, source) {
-      const { digest: archive, bytes } = await blobs.put(await packTask(source, { isPackage: true, level: GZIP_LEVEL }))
+      const { digest: archive, bytes } = await blobs.put(
+        await packTask(source, { includeIgnored: true, level: GZIP_LEVEL }),
+      )
       const task = { digest, archive, bytes, memoryMb: await readDeclaredMemoryMb(source) }
       await index.add(task)
       return task

@@ -11,5 +11,5 @@ export async function checkPackageInThread(
   source: FileSource,
   { buildHosts }: SafetyCheckOptions,
 ): Promise<SafetyCheck> {
-  return threads.run('applyToContents', { contents: await readContents(source, true), buildHosts })
+  return threads.run('applyToContents', { contents: await readContents(source, { includeIgnored: true }), buildHosts })
 }

@@ -5,6 +5,7 @@ import { openFolderSource } from '../folder-source.ts'
 import { readOutline } from '../read-task.ts'
 import { sanitizeText } from '../report.ts'
 import type { FileSource, SourceFile } from '../source.ts'
+import type { TaskFileOptions } from '../task-files.ts'
 import type { SafetyFinding, SafetyRule } from './rule.ts'
 import { composeFileRules } from './rules/compose-files.ts'
 import { composePrivilegeRules } from './rules/compose-privileges.ts'
@@ -45,7 +46,7 @@ export type SafetyCheck = { rules: string; findings: SafetyFinding[]; strength: 
 
 /** Applies every rule to a task folder without executing any of it. */
 export const checkTask = async (source: FileSource, { buildHosts }: SafetyCheckOptions = {}): Promise<SafetyCheck> =>
-  applyRules(await readContents(source, false), buildHosts)
+  applyRules(await readContents(source), buildHosts)
 
 export function applyRules(contents: TaskContents, buildHosts: readonly AllowedHost[] = []): SafetyCheck {
   const view = createView(contents, buildHosts)
@@ -120,12 +121,9 @@ const SCANNED_BYTES_MAX = 1024 * 1024
 /** Maximum number of bytes scanned per task. */
 const SCANNED_TOTAL_MAX = 32 * 1024 * 1024
 
-/**
- * Reads a task for the rules. Each file is read once, up to a limit. All files of a package, which comes from a registry,
- * count; in a folder, files that Harbor ignores are left out.
- */
-export async function readContents(source: FileSource, isPackage: boolean): Promise<TaskContents> {
-  const { outline, listed, report } = await readOutline(source, isPackage)
+/** Reads a task for the rules. Each file is read once, up to a limit. */
+export async function readContents(source: FileSource, options?: TaskFileOptions): Promise<TaskContents> {
+  const { outline, listed, report } = await readOutline(source, options)
   return {
     outline,
     files: listed,

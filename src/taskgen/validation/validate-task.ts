@@ -42,7 +42,7 @@ export async function validateTask(
   input: ValidateTaskInput,
   signal: AbortSignal,
 ): Promise<StageResult<ValidationReport>> {
-  const { task, digest } = await readTask(await openFolderSource(input.folder))
+  const { task, digest } = await readTask(await openFolderSource(input.folder), { includeIgnored: true })
   await mkdir(input.outputFolder, { recursive: true })
   const request = {
     task,

@@ -1,6 +1,7 @@
 import { type ReadTask, readTask } from '../../../src/harbor/read-task.ts'
 import { createMemorySource } from '../../../src/harbor/source.ts'
 import { type TaskFinding, TaskInvalid } from '../../../src/harbor/task.ts'
+import type { TaskFileOptions } from '../../../src/harbor/task-files.ts'
 import type { FileContents } from './folders.ts'
 
 /** Files of a minimal task. */
@@ -12,7 +13,7 @@ export const SMALL_TASK: FileContents = {
 }
 
 /** Reads the minimal task with additional or replaced files. */
-export const readSmallTask = (files: FileContents, options?: { isPackage?: boolean }): Promise<ReadTask> =>
+export const readSmallTask = (files: FileContents, options?: TaskFileOptions): Promise<ReadTask> =>
   readTask(createMemorySource('small', Object.entries({ ...SMALL_TASK, ...files })), options)
 
 export const readTaskToml = (text: string, files: FileContents = {}): Promise<ReadTask> =>
