@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { nameUnsafe, stripAnsi } from '../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters, stripAnsi } from '../../src/platform/terminal-text.ts'
 import type { Service } from '../service.ts'
 import type { Shell } from '../shell.ts'
 
@@ -86,7 +86,7 @@ const truncate = (text: string): string =>
     ? text
     : `${text.slice(0, TEXT_LENGTH_MAX)}\n… ${text.length - TEXT_LENGTH_MAX} more characters`
 
-const sanitise = (text: string): string => nameUnsafe(stripAnsi(text))
+const sanitise = (text: string): string => replaceUnsafeCharacters(stripAnsi(text))
 
 function sanitiseAll(value: unknown): unknown {
   if (typeof value === 'string') return sanitise(truncate(value))

@@ -18,7 +18,7 @@ export const printable = (text: string, replacement = '�'): string => text.rep
 const ANSI = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|\u001b[@-Z\\^_]/gu
 
 /** Makes untrusted text safe to show on a page: its unsafe characters are replaced by their names, such as [U+202E]. */
-export const nameUnsafe = (text: string): string =>
+export const replaceUnsafeCharacters = (text: string): string =>
   // Pages show thousands of texts, most of them plain. Compiling the full pattern alone delays a page noticeably.
   PLAIN_TEXT.test(text)
     ? text

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { nameUnsafe, stripAnsi } from '../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters, stripAnsi } from '../../src/platform/terminal-text.ts'
 import { formatCount, type Html } from '../components/format.ts'
 
 /**
@@ -43,7 +43,7 @@ const TEXT_MAX = 20_000
  * names.
  */
 export function toDisplayText(text: string, max = TEXT_MAX): string {
-  const shown = nameUnsafe(stripAnsi(text.slice(0, max)).replaceAll('\r\n', '\n'))
+  const shown = replaceUnsafeCharacters(stripAnsi(text.slice(0, max)).replaceAll('\r\n', '\n'))
   return text.length > max ? `${shown}\n… ${formatCount(text.length - max)} more characters` : shown
 }
 

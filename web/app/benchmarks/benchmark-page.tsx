@@ -1,6 +1,6 @@
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import type { Benchmark, BenchmarkTask } from '../../../src/benchmarks/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { formatDate, plural } from '../../components/format.ts'
 import type { ApiBody } from '../api/api.ts'
 import { useChange, useRead } from '../api/use-api.ts'
@@ -74,15 +74,15 @@ function BenchmarkFacts({ benchmark }: { benchmark: ApiBody<typeof readBenchmark
     <>
       {description !== '' && (
         <p className="muted">
-          <bdi>{nameUnsafe(description)}</bdi>
+          <bdi>{replaceUnsafeCharacters(description)}</bdi>
         </p>
       )}
       <div className="cards">
         <Fact label="tasks" value={tasks} note={`added on ${formatDate(addedAt)}`} />
         <Fact
           label="version"
-          value={<bdi>{nameUnsafe(ref).slice(0, 30)}</bdi>}
-          note={<bdi>{nameUnsafe(resolvedRef === ref ? digest : resolvedRef)}</bdi>}
+          value={<bdi>{replaceUnsafeCharacters(ref).slice(0, 30)}</bdi>}
+          note={<bdi>{replaceUnsafeCharacters(resolvedRef === ref ? digest : resolvedRef)}</bdi>}
         />
         <Fact
           label="safety check"
@@ -156,7 +156,7 @@ function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
                 resetScroll={false}
                 aria-current={name === chosen ? 'true' : undefined}
               >
-                <bdi>{nameUnsafe(name)}</bdi>
+                <bdi>{replaceUnsafeCharacters(name)}</bdi>
               </Link>
             </td>
             <td>{calibration?.verifyMode ?? (calibration?.error ? '' : '–')}</td>
@@ -180,7 +180,7 @@ function StrengthCell({ calibration }: Pick<BenchmarkTask, 'calibration'>) {
   if (error)
     return (
       <span className="fail-mark">
-        × <bdi>{nameUnsafe(error)}</bdi>
+        × <bdi>{replaceUnsafeCharacters(error)}</bdi>
       </span>
     )
   if (!strength) return <span className="muted">–</span>

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { Benchmark } from '../../../src/benchmarks/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { useRead } from '../api/use-api.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
@@ -53,7 +53,7 @@ function BenchmarkRow({ benchmark }: { benchmark: Benchmark }) {
         </Link>
       </td>
       <td>
-        <bdi>{nameUnsafe(ref === resolvedRef ? ref : `${ref} (${resolvedRef})`).slice(0, 40)}</bdi>
+        <bdi>{replaceUnsafeCharacters(ref === resolvedRef ? ref : `${ref} (${resolvedRef})`).slice(0, 40)}</bdi>
       </td>
       <td className="number">{tasks}</td>
       <td className="number">{check.warnings.length}</td>

@@ -1,5 +1,5 @@
 import type { BenchmarkFinding } from '../../../src/benchmarks/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 
 const FINDINGS_SHOWN_MAX = 200
 
@@ -14,9 +14,10 @@ export function FindingsList({ findings }: { findings: readonly BenchmarkFinding
             {severity === 'block' ? '× refused' : '! warning'}
           </span>{' '}
           <strong>
-            <bdi>{nameUnsafe(task ?? 'the dataset')}</bdi>
+            <bdi>{replaceUnsafeCharacters(task ?? 'the dataset')}</bdi>
           </strong>{' '}
-          <code>{nameUnsafe(path)}</code> <bdi>{nameUnsafe(detail)}</bdi> <span className="muted">({rule})</span>
+          <code>{replaceUnsafeCharacters(path)}</code> <bdi>{replaceUnsafeCharacters(detail)}</bdi>{' '}
+          <span className="muted">({rule})</span>
         </li>
       ))}
       {sorted.length > FINDINGS_SHOWN_MAX && <li className="muted">and {sorted.length - FINDINGS_SHOWN_MAX} more</li>}

@@ -1,5 +1,5 @@
 import { Link, useParams } from '@tanstack/react-router'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { plural } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { FileBrowser } from '../components/file-browser.tsx'
@@ -17,7 +17,7 @@ export function TaskFilesCard({ name }: { name: string }) {
   const listed = useRead(listBenchmarkTaskFiles, { params })
   return (
     <Card
-      title={`Files of ${nameUnsafe(name)}`}
+      title={`Files of ${replaceUnsafeCharacters(name)}`}
       actions={
         <Link to={ROUTE} params={benchmark} className="button" resetScroll={false}>
           Close

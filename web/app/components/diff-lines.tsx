@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useMemo, useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { toDiffLineKind } from '../../components/diff-line.ts'
 import { VirtualLines } from './virtual-lines.tsx'
 
@@ -18,7 +18,7 @@ export function DiffLines({ label, lines }: DiffLinesProps) {
           {files.slice(0, FILES_SHOWN).map(({ name, line, added, removed }) => (
             <li key={line}>
               <button type="button" className="link-button" onClick={() => setTarget(line)}>
-                <bdi>{nameUnsafe(name)}</bdi>
+                <bdi>{replaceUnsafeCharacters(name)}</bdi>
               </button>{' '}
               <span className="muted">
                 +{added} −{removed}

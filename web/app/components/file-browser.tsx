@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { ApiInput, FileEndpoint } from '../api/api.ts'
 import { useApi } from '../api/use-api.ts'
 import { DiffLines } from './diff-lines.tsx'
@@ -28,7 +28,7 @@ export function FileBrowser<const E extends FileEndpoint>({ paths, endpoint, toI
             <select value={path} onChange={(event) => setPath(event.target.value)}>
               {paths.map((each) => (
                 <option key={each} value={each}>
-                  {nameUnsafe(each)}
+                  {replaceUnsafeCharacters(each)}
                 </option>
               ))}
             </select>
@@ -52,7 +52,7 @@ function FileText<const E extends FileEndpoint>({ path, endpoint, input }: FileT
   return (
     <>
       <p className="small muted">
-        <bdi>{nameUnsafe(path)}</bdi>{' '}
+        <bdi>{replaceUnsafeCharacters(path)}</bdi>{' '}
         <a href={url} download>
           Download
         </a>

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react'
-import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters, stripAnsi } from '../../../src/platform/terminal-text.ts'
 import { useRows } from './use-rows.ts'
 
 type VirtualLinesProps = {
@@ -55,6 +55,6 @@ export function VirtualLines({ label, lines, classOf, target, renderLine }: Virt
 }
 
 function toShownLine(line: string): string {
-  const shown = nameUnsafe(stripAnsi(line.slice(0, LINE_LENGTH_MAX)).replace(/\r$/, ''))
+  const shown = replaceUnsafeCharacters(stripAnsi(line.slice(0, LINE_LENGTH_MAX)).replace(/\r$/, ''))
   return line.length > LINE_LENGTH_MAX ? `${shown} … ${line.length - LINE_LENGTH_MAX} more characters` : shown
 }

@@ -1,7 +1,7 @@
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Configuration } from '../../../src/configurations/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -69,7 +69,11 @@ function Content({ content }: { content: Configuration }) {
   return (
     <>
       {files.map(({ path, text, executable }) => (
-        <Card key={path} title={nameUnsafe(path)} actions={executable && <span className="chip">executable</span>}>
+        <Card
+          key={path}
+          title={replaceUnsafeCharacters(path)}
+          actions={executable && <span className="chip">executable</span>}
+        >
           <VirtualLines label={path} lines={text.replace(/\n$/, '').split('\n')} />
         </Card>
       ))}

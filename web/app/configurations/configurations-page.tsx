@@ -1,6 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ConfigurationSummary } from '../../../src/configurations/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { plural } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { DataTable } from '../components/data-table.tsx'
@@ -62,7 +62,7 @@ function ConfigurationRow({ configuration: { name, version, files, createdAt } }
       </td>
       <td className="number">{version}</td>
       <td>
-        <bdi>{nameUnsafe(paths.slice(0, 3).join(', '))}</bdi>
+        <bdi>{replaceUnsafeCharacters(paths.slice(0, 3).join(', '))}</bdi>
         {paths.length > 3 && ` and ${plural(paths.length - 3, 'other')}`}
         {paths.length === 0 && <span className="muted">none</span>}
       </td>

@@ -1,4 +1,4 @@
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
 import { DataTable } from '../components/data-table.tsx'
 
@@ -10,9 +10,9 @@ export const ChecksTable = ({ label, checks }: { label: string; checks: readonly
         <td>{name}</td>
         <td className={ok ? 'pass-mark' : 'fail-mark'}>{ok ? '✓ passes' : '× fails'}</td>
         <td>
-          <bdi>{nameUnsafe(detail)}</bdi>
+          <bdi>{replaceUnsafeCharacters(detail)}</bdi>
         </td>
-        <td className="muted">{!ok && fix && <bdi>{nameUnsafe(fix)}</bdi>}</td>
+        <td className="muted">{!ok && fix && <bdi>{replaceUnsafeCharacters(fix)}</bdi>}</td>
       </tr>
     ))}
   </DataTable>

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { useAnyScope } from '../comparisons/any-scope.ts'
@@ -80,7 +80,7 @@ function QueueTable({ comparisons }: { comparisons: readonly Comparison[] }) {
           <td className="number">{comparison.trials.running}</td>
           <td className="number">{comparison.trials.queued}</td>
           <td>
-            <bdi>{nameUnsafe(describeLimit(comparison))}</bdi>
+            <bdi>{replaceUnsafeCharacters(describeLimit(comparison))}</bdi>
           </td>
         </tr>
       ))}
@@ -119,7 +119,7 @@ function SandboxesTable({ scope }: { scope: Scope }) {
               </td>
               <td>{isolation ?? '–'}</td>
               <td className="muted">
-                <bdi>{nameUnsafe(detail)}</bdi>
+                <bdi>{replaceUnsafeCharacters(detail)}</bdi>
               </td>
             </tr>
           ))}

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { type ClientOptions, call } from '../../../src/platform/http/client.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { DiskSpace, HealthCheck, WorkerProcess } from '../../../src/workspaces/schema.ts'
 import { formatCount, usd } from '../../components/format.ts'
 import { ANONYMOUS } from '../api/api.ts'
@@ -123,7 +123,7 @@ function WorkersTable({ workers }: { workers: readonly WorkerProcess[] }) {
       {workers.map(({ host, processId, jobs, startedAt, seenAt }) => (
         <tr key={`${host} ${processId}`}>
           <td>
-            <bdi>{nameUnsafe(host)}</bdi>
+            <bdi>{replaceUnsafeCharacters(host)}</bdi>
           </td>
           <td className="number">{processId}</td>
           <td className="number">{jobs}</td>

@@ -1,6 +1,6 @@
 import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { Preview } from '../../../src/releases/shapes/schema.ts'
 import { plural, repositoryPath } from '../../components/format.ts'
 import { useApi, useChange, useRead } from '../api/use-api.ts'
@@ -99,7 +99,7 @@ function Blockers({ blockers }: Pick<Preview, 'blockers'>) {
       <ul className="rows">
         {blockers.map(({ code, message }) => (
           <li key={code}>
-            <span className="fail-mark">!</span> <bdi>{nameUnsafe(message)}</bdi>
+            <span className="fail-mark">!</span> <bdi>{replaceUnsafeCharacters(message)}</bdi>
           </li>
         ))}
       </ul>

@@ -1,4 +1,4 @@
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { Preview, PublishedRelease } from '../../../src/releases/shapes/schema.ts'
 import { formatDate, percent, plural, usd } from '../../components/format.ts'
 import { nameSetting } from '../comparisons/text.ts'
@@ -72,7 +72,7 @@ function ChangeTableRow({ row: { name, kind, before, after } }: { row: ChangeRow
   return (
     <tr>
       <td>
-        <bdi>{nameUnsafe(name)}</bdi>
+        <bdi>{replaceUnsafeCharacters(name)}</bdi>
       </td>
       <td>{kind}</td>
       <td className="number">{formatChange(before?.accuracy, after?.accuracy, percent)}</td>

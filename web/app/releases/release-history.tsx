@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { PublishedRelease } from '../../../src/releases/shapes/schema.ts'
 import { formatDate, plural, releasePath } from '../../components/format.ts'
 import { useChange, useRead } from '../api/use-api.ts'
@@ -52,7 +52,7 @@ function ReleaseRow({ release }: { release: PublishedRelease }) {
       </p>
       {withdrawn && (
         <p className="small muted">
-          {formatDate(withdrawn.at)}: <bdi>{nameUnsafe(withdrawn.reason)}</bdi>
+          {formatDate(withdrawn.at)}: <bdi>{replaceUnsafeCharacters(withdrawn.reason)}</bdi>
         </p>
       )}
       {mayWithdraw && !withdrawn && <WithdrawForm release={release} />}

@@ -1,4 +1,4 @@
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { PreviewSetting } from '../../../src/releases/shapes/schema.ts'
 import { formatInterval, percent, usd } from '../../components/format.ts'
 import { nameSetting } from '../comparisons/text.ts'
@@ -28,7 +28,7 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
                   disabled={!setting.publishable}
                   onChange={({ target }) => toggle(setting.key, target.checked)}
                 />{' '}
-                <bdi>{nameUnsafe(nameSetting(setting))}</bdi>
+                <bdi>{replaceUnsafeCharacters(nameSetting(setting))}</bdi>
               </label>
             </td>
             <td className="number">

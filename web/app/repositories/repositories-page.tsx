@@ -1,6 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -30,7 +30,8 @@ export function RepositoriesPage() {
                       </bdi>
                     </Link>
                     <span className="muted">
-                      {visibility} · <bdi>{source.kind === 'git' ? nameUnsafe(source.url) : source.kind}</bdi>
+                      {visibility} ·{' '}
+                      <bdi>{source.kind === 'git' ? replaceUnsafeCharacters(source.url) : source.kind}</bdi>
                     </span>
                   </li>
                 ))}
@@ -116,7 +117,7 @@ function CredentialChoice({ value, onChange }: { value: string; onChange: (id: s
         <option value="">the newest for GitHub, none for other addresses</option>
         {choices.map(({ id, name, provider }) => (
           <option key={id} value={id}>
-            {nameUnsafe(name)} ({provider})
+            {replaceUnsafeCharacters(name)} ({provider})
           </option>
         ))}
       </select>

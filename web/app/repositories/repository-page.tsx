@@ -1,6 +1,6 @@
 import { Link, useParams } from '@tanstack/react-router'
 import type { BatchRun } from '../../../src/batches/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { BatchPreview } from '../../../src/taskgen/schema.ts'
 import { plural, usd } from '../../components/format.ts'
 import { useChange, useRead } from '../api/use-api.ts'
@@ -84,7 +84,7 @@ export function RepositoryPage() {
                       params={{ ...params, runId }}
                       search={{ task: taskId }}
                     >
-                      <bdi>{nameUnsafe(title || taskId)}</bdi>
+                      <bdi>{replaceUnsafeCharacters(title || taskId)}</bdi>
                     </Link>
                     <span className="muted">{difficulty}</span>
                   </li>
@@ -131,7 +131,7 @@ function BatchRow({ batch }: { batch: BatchRun }) {
       <RejectionReasons reasons={rejections} />
       {(waiting ?? error) && (
         <p className="small fail-mark">
-          <bdi>{nameUnsafe(waiting?.detail ?? error?.message ?? '')}</bdi>
+          <bdi>{replaceUnsafeCharacters(waiting?.detail ?? error?.message ?? '')}</bdi>
         </p>
       )}
     </li>
@@ -180,7 +180,7 @@ function RejectionReasons({ reasons }: { reasons: Readonly<Record<string, number
     <ul className="reasons small muted">
       {sorted.map(([reason, count]) => (
         <li key={reason}>
-          {count} {nameUnsafe(reason.replaceAll('_', ' '))}
+          {count} {replaceUnsafeCharacters(reason.replaceAll('_', ' '))}
         </li>
       ))}
     </ul>
@@ -217,8 +217,8 @@ function FunnelResult({ preview }: { preview: BatchPreview }) {
   return (
     <>
       <p>
-        {plural(pullRequests, 'merged pull request')} on <bdi>{nameUnsafe(branch)}</bdi>. Untried candidates:{' '}
-        {buckets.easy.available} easy, {buckets.medium.available} medium, {buckets.hard.available} hard.
+        {plural(pullRequests, 'merged pull request')} on <bdi>{replaceUnsafeCharacters(branch)}</bdi>. Untried
+        candidates: {buckets.easy.available} easy, {buckets.medium.available} medium, {buckets.hard.available} hard.
       </p>
       <ul className="rows small">
         {rejections.map(({ reason, meaning, count }) => (

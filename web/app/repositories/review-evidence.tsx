@@ -1,5 +1,5 @@
 import type { BatchTaskDetail } from '../../../src/batches/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { plural, usd } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
 
@@ -18,7 +18,7 @@ export function Evidence({ task }: { task: BatchTaskDetail }) {
             <span className={`evidence-mark ${mark === '✓' ? 'pass' : 'warn'}`} aria-hidden="true">
               {mark}
             </span>
-            <bdi>{nameUnsafe(text)}</bdi>
+            <bdi>{replaceUnsafeCharacters(text)}</bdi>
           </li>
         ))}
       </ul>
@@ -26,7 +26,7 @@ export function Evidence({ task }: { task: BatchTaskDetail }) {
         <>
           <h3>Note</h3>
           <p className="small muted">
-            <bdi>{nameUnsafe(note)}</bdi>
+            <bdi>{replaceUnsafeCharacters(note)}</bdi>
           </p>
         </>
       )}
@@ -41,7 +41,7 @@ export function Evidence({ task }: { task: BatchTaskDetail }) {
           <p className="small muted">
             <bdi>
               {calibration.strength}
-              {calibration.weakness ? `: ${nameUnsafe(calibration.weakness)}` : ''}
+              {calibration.weakness ? `: ${replaceUnsafeCharacters(calibration.weakness)}` : ''}
             </bdi>
           </p>
         </>

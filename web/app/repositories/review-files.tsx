@@ -1,7 +1,7 @@
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { BatchTaskDetail } from '../../../src/batches/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { FileBrowser, isDiff } from '../components/file-browser.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { readBatchTaskFile } from '../endpoints.gen.ts'
@@ -55,19 +55,19 @@ function Instruction({ task: { instruction, rejection, deferred } }: { task: Bat
     <>
       {rejection && (
         <p className="fail-mark">
-          Rejected: <bdi>{nameUnsafe(rejection.detail ?? '')}</bdi>
+          Rejected: <bdi>{replaceUnsafeCharacters(rejection.detail ?? '')}</bdi>
         </p>
       )}
       {deferred && (
         <p>
-          Waiting: <bdi>{nameUnsafe(deferred.detail ?? '')}</bdi>
+          Waiting: <bdi>{replaceUnsafeCharacters(deferred.detail ?? '')}</bdi>
         </p>
       )}
       {instruction === null ? (
         <Empty>The instruction appears here when it has been written.</Empty>
       ) : (
         <pre className="instruction">
-          <bdi>{nameUnsafe(instruction)}</bdi>
+          <bdi>{replaceUnsafeCharacters(instruction)}</bdi>
         </pre>
       )}
     </>

@@ -1,7 +1,7 @@
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
 import type { BatchTask, BatchTaskDetail } from '../../../src/batches/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { plural } from '../../components/format.ts'
 import type { ApiBody } from '../api/api.ts'
 import { useChange, useRead } from '../api/use-api.ts'
@@ -93,7 +93,7 @@ function ReviewQueue({ tasks }: { tasks: readonly BatchTask[] }) {
   if (!current) return null
   return (
     <Page
-      title={nameUnsafe(current.title || current.taskId)}
+      title={replaceUnsafeCharacters(current.title || current.taskId)}
       crumbs={<Crumbs />}
       state={<TaskChips task={current} />}
       actions={isDecidable && <ReviewActions onApprove={decision.approve} onMode={setMode} />}
@@ -191,7 +191,7 @@ function TaskList({ tasks, current, onChoose }: TaskListProps) {
           return (
             <li key={task.taskId}>
               <button type="button" aria-current={task === current ? 'true' : undefined} onClick={() => onChoose(task)}>
-                <bdi>{nameUnsafe(task.taskId)}</bdi>
+                <bdi>{replaceUnsafeCharacters(task.taskId)}</bdi>
                 <span title={state}>
                   {mark} <span className="hidden">{state}</span>
                 </span>

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { useRead } from '../api/use-api.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
@@ -34,12 +34,12 @@ export function AuditPage() {
                     <td>{action}</td>
                     <td>
                       <bdi>
-                        <code>{nameUnsafe(subject)}</code>
+                        <code>{replaceUnsafeCharacters(subject)}</code>
                       </bdi>
                     </td>
                     <td className="muted">
                       <bdi>
-                        {nameUnsafe(
+                        {replaceUnsafeCharacters(
                           Object.entries(detail)
                             .map(([name, value]) => `${name}: ${value}`)
                             .join(', '),

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import type { Credential, CredentialProvider } from '../../../src/credentials/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { ConfirmButton } from '../components/confirm-button.tsx'
 import { DataTable } from '../components/data-table.tsx'
@@ -48,15 +48,15 @@ function CredentialRow({ credential, mayChange }: { credential: Credential; mayC
     <>
       <tr>
         <td>
-          <bdi>{nameUnsafe(provider)}</bdi>
+          <bdi>{replaceUnsafeCharacters(provider)}</bdi>
         </td>
         <td>
-          <bdi>{nameUnsafe(name)}</bdi>
+          <bdi>{replaceUnsafeCharacters(name)}</bdi>
         </td>
         <td>{kind}</td>
         <td>{source}</td>
         <td>
-          <bdi>{nameUnsafe(hint)}</bdi>
+          <bdi>{replaceUnsafeCharacters(hint)}</bdi>
         </td>
         <td className="number">{lastUsedAt ? formatTime(lastUsedAt) : 'never'}</td>
         <td className="number">
@@ -87,7 +87,7 @@ function CredentialRow({ credential, mayChange }: { credential: Credential; mayC
           <td colSpan={7} role="status">
             {check.data && (
               <span className={check.data.ok ? 'pass-mark' : 'fail-mark'}>
-                {check.data.ok ? '✓ accepted' : '× refused'}: <bdi>{nameUnsafe(check.data.detail)}</bdi>
+                {check.data.ok ? '✓ accepted' : '× refused'}: <bdi>{replaceUnsafeCharacters(check.data.detail)}</bdi>
               </span>
             )}
             {check.isError && <ProblemNote error={check.error} />}

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import type { CatalogModel, CustomModel } from '../../../src/catalog/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { usd } from '../../components/format.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { useAnyScope } from '../comparisons/any-scope.ts'
@@ -63,11 +63,11 @@ function CustomModelRow({ model, onEdit }: { model: CustomModel; onEdit: EditHan
     <>
       <tr>
         <td>
-          <bdi>{nameUnsafe(label)}</bdi> <code>{catalogId}</code>
+          <bdi>{replaceUnsafeCharacters(label)}</bdi> <code>{catalogId}</code>
         </td>
         <td>{protocol}</td>
         <td>
-          <bdi>{nameUnsafe(baseUrl)}</bdi>
+          <bdi>{replaceUnsafeCharacters(baseUrl)}</bdi>
         </td>
         <td>
           {reasoningLevels.map((each) => (each === defaultReasoningLevel ? `${each} (default)` : each)).join(', ')}
@@ -148,10 +148,10 @@ function ScopeCatalog({ scope }: { scope: Scope }) {
               {harnesses.map(({ id, name, version, protocols }) => (
                 <tr key={id}>
                   <td>
-                    <bdi>{nameUnsafe(name)}</bdi> <code>{id}</code>
+                    <bdi>{replaceUnsafeCharacters(name)}</bdi> <code>{id}</code>
                   </td>
                   <td>
-                    <bdi>{nameUnsafe(version)}</bdi>
+                    <bdi>{replaceUnsafeCharacters(version)}</bdi>
                   </td>
                   <td>{protocols.join(', ') || 'needs no model'}</td>
                 </tr>
@@ -169,7 +169,7 @@ function CatalogRow({ model }: { model: CatalogModel }) {
   return (
     <tr>
       <td>
-        <bdi>{nameUnsafe(label)}</bdi> <code className="own-line">{catalogId}</code>
+        <bdi>{replaceUnsafeCharacters(label)}</bdi> <code className="own-line">{catalogId}</code>
       </td>
       <td>{provider}</td>
       <td>{reasoningLevels.join(', ')}</td>

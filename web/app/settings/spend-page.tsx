@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import type { WorkspaceSpend } from '../../../src/comparisons/spend/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { formatDate, parseSettingId, plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { DataTable } from '../components/data-table.tsx'
@@ -61,7 +61,7 @@ function SpendCards({ spend }: { spend: WorkspaceSpend }) {
         <Fact label="days with spend" value={days.length} note={`${usd(spend.costUsd / days.length)} on average`} />
         <Fact
           label="most expensive setting"
-          value={mostExpensive ? <bdi>{nameUnsafe(nameSpendSetting(mostExpensive))}</bdi> : '–'}
+          value={mostExpensive ? <bdi>{replaceUnsafeCharacters(nameSpendSetting(mostExpensive))}</bdi> : '–'}
           note={mostExpensive && `${usd(mostExpensive.costUsd)} on ${plural(mostExpensive.trials, 'trial')}`}
         />
       </div>
@@ -81,7 +81,7 @@ function SpendCards({ spend }: { spend: WorkspaceSpend }) {
           {spend.settings.map(({ id, label, harness, reasoningLevel, trials, costUsd }) => (
             <tr key={id}>
               <td>
-                <bdi>{nameUnsafe(label)}</bdi>
+                <bdi>{replaceUnsafeCharacters(label)}</bdi>
               </td>
               <td>{harness}</td>
               <td>{reasoningLevel}</td>

@@ -1,6 +1,6 @@
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { Delivery, Webhook } from '../../../src/webhooks/schema.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { ConfirmButton } from '../components/confirm-button.tsx'
@@ -34,7 +34,7 @@ export function WebhookPage() {
   const mayChange = useHasPermission('admin')
   return (
     <Page
-      title={webhook.data ? nameUnsafe(webhook.data.origin) : 'Webhook'}
+      title={webhook.data ? replaceUnsafeCharacters(webhook.data.origin) : 'Webhook'}
       crumbs={<Link to="/settings/webhooks">Webhooks</Link>}
       state={webhook.data && <WebhookState webhook={webhook.data} />}
     >
@@ -43,7 +43,7 @@ export function WebhookPage() {
           <Card>
             {found.description && (
               <p>
-                <bdi>{nameUnsafe(found.description)}</bdi>
+                <bdi>{replaceUnsafeCharacters(found.description)}</bdi>
               </p>
             )}
             <p className="small muted">Receives {found.events.join(', ')}</p>
@@ -164,7 +164,7 @@ function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: b
           <td colSpan={7}>
             {error && (
               <p className="fail-mark">
-                <bdi>{nameUnsafe(error)}</bdi>
+                <bdi>{replaceUnsafeCharacters(error)}</bdi>
               </p>
             )}
             {nextAt && <p className="muted">Next attempt: {formatTime(nextAt)}</p>}
@@ -181,6 +181,8 @@ function DeliveryBody({ deliveryId }: { deliveryId: string }) {
   const params = useParams({ from: ROUTE })
   const delivery = useRead(readDelivery, { params: { ...params, deliveryId } })
   return (
-    <Loaded query={delivery}>{({ body }) => <CopyText label="Body as it was signed" text={nameUnsafe(body)} />}</Loaded>
+    <Loaded query={delivery}>
+      {({ body }) => <CopyText label="Body as it was signed" text={replaceUnsafeCharacters(body)} />}
+    </Loaded>
   )
 }

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { Webhook, WebhookEvent } from '../../../src/webhooks/schema.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { CopyText } from '../components/copy-text.tsx'
@@ -46,11 +46,11 @@ function WebhookRow({ webhook }: { webhook: Webhook }) {
     <tr>
       <td>
         <Link to="/settings/webhooks/$webhookId" params={{ webhookId: id }}>
-          <bdi>{nameUnsafe(origin)}</bdi>
+          <bdi>{replaceUnsafeCharacters(origin)}</bdi>
         </Link>
       </td>
       <td>
-        <bdi>{nameUnsafe(description)}</bdi>
+        <bdi>{replaceUnsafeCharacters(description)}</bdi>
       </td>
       <td>{events.length === EVENT_NAMES.length ? 'all' : events.join(', ')}</td>
       <td>

@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import type { LocatedTrial, TrialCall } from '../../../src/comparisons/shapes/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { formatCount, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { Empty } from '../components/page.tsx'
@@ -78,11 +78,11 @@ function CallRow({ call }: { call: TrialCall }) {
     <tr>
       <td>{formatClock(at)}</td>
       <td>
-        <bdi>{model === null ? '–' : nameUnsafe(model)}</bdi>
+        <bdi>{model === null ? '–' : replaceUnsafeCharacters(model)}</bdi>
       </td>
       <td className={outcome === 'succeeded' ? undefined : 'fail-mark'}>
         {outcome}
-        {reason.length > 0 && <bdi> {nameUnsafe(reason.join(' · '))}</bdi>}
+        {reason.length > 0 && <bdi> {replaceUnsafeCharacters(reason.join(' · '))}</bdi>}
       </td>
       <td className="number">{formatCount(usage.input)}</td>
       <td className="number">{formatCount(usage.cacheRead + usage.cacheWrite)}</td>

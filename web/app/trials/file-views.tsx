@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { plural } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { DiffLines } from '../components/diff-lines.tsx'
@@ -104,10 +104,10 @@ function VerifierLog({ trial, name, target, onTarget }: VerifierLogProps) {
               <li key={test}>
                 <span className="fail-mark">× failed</span>
                 {line < 0 ? (
-                  <bdi>{nameUnsafe(test)}</bdi>
+                  <bdi>{replaceUnsafeCharacters(test)}</bdi>
                 ) : (
                   <button type="button" className="link-button" onClick={() => onTarget(line)}>
-                    <bdi>{nameUnsafe(test)}</bdi>
+                    <bdi>{replaceUnsafeCharacters(test)}</bdi>
                   </button>
                 )}
               </li>
@@ -160,7 +160,7 @@ export function FilesView({ trial }: { trial: LocatedTrial }) {
       {trial.artifacts.map(({ name, bytes }) => (
         <li key={name} className="file-row">
           <a href={toArtifactUrl(api, trial, name)} download>
-            <bdi>{nameUnsafe(name)}</bdi>
+            <bdi>{replaceUnsafeCharacters(name)}</bdi>
           </a>
           <span className="muted">{formatBytes(bytes)}</span>
         </li>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
-import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters, stripAnsi } from '../../../src/platform/terminal-text.ts'
 import { useApi } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
@@ -92,7 +92,7 @@ function Player({ recording }: { recording: Recording }) {
         tabIndex={0}
         ref={screen}
       >
-        <bdi>{nameUnsafe(stripAnsi(showScreen(recording, seconds)))}</bdi>
+        <bdi>{replaceUnsafeCharacters(stripAnsi(showScreen(recording, seconds)))}</bdi>
       </section>
       <p className="small muted">Pauses of more than two seconds are shortened.</p>
     </div>

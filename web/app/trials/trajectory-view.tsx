@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
-import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters, stripAnsi } from '../../../src/platform/terminal-text.ts'
 import { formatCount, plural, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
@@ -122,7 +122,7 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
       </div>
       {(agent || notes) && (
         <p className="small muted">
-          <bdi>{nameUnsafe([agent, notes].filter(Boolean).join(' · '))}</bdi>
+          <bdi>{replaceUnsafeCharacters([agent, notes].filter(Boolean).join(' · '))}</bdi>
         </p>
       )}
       <EventList events={shown} trialId={trialId} target={target} />
@@ -205,7 +205,7 @@ function EventRow({ event, usage, onLink }: EventRowProps) {
     <div className={`event ${kind}`}>
       <p className="event-head">
         <StepLink step={step} onLink={onLink} />
-        <bdi>{nameUnsafe(label)}</bdi>
+        <bdi>{replaceUnsafeCharacters(label)}</bdi>
         {isError && <span className="chip fail">× error</span>}
         {usage && (
           <span className="faint">
@@ -215,7 +215,7 @@ function EventRow({ event, usage, onLink }: EventRowProps) {
         )}
       </p>
       <pre>
-        <bdi>{nameUnsafe(stripAnsi(shownText))}</bdi>
+        <bdi>{replaceUnsafeCharacters(stripAnsi(shownText))}</bdi>
       </pre>
       {(isOpen || shownText.length < text.length) && (
         <button type="button" className="link-button small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>

@@ -1,7 +1,7 @@
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useLayoutEffect } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
-import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { formatCount, plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { nameScope, toComparisonLink } from '../comparisons/scope.ts'
@@ -39,13 +39,13 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
   const { settingId, explanation, error, spoiled, voided } = trial
   return (
     <Page
-      title={nameUnsafe(trial.task.name)}
+      title={replaceUnsafeCharacters(trial.task.name)}
       crumbs={
         <>
           <Link {...toComparisonLink(scope, trial.comparison.id)}>
             <bdi>{nameScope(scope)}</bdi>
           </Link>{' '}
-          · <bdi>{nameUnsafe(settingId.replaceAll('|', ' · '))}</bdi> · attempt {trial.attempt}
+          · <bdi>{replaceUnsafeCharacters(settingId.replaceAll('|', ' · '))}</bdi> · attempt {trial.attempt}
         </>
       }
       state={<Verdict trial={trial} />}
@@ -53,12 +53,12 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
     >
       {(explanation ?? error) && (
         <p className="explanation">
-          <bdi>{nameUnsafe(explanation ?? error ?? '')}</bdi>
+          <bdi>{replaceUnsafeCharacters(explanation ?? error ?? '')}</bdi>
         </p>
       )}
       {voided && (
         <p>
-          Excluded from the results: <bdi>{nameUnsafe(voided.reason)}</bdi>
+          Excluded from the results: <bdi>{replaceUnsafeCharacters(voided.reason)}</bdi>
         </p>
       )}
       <Facts trial={trial} />
@@ -68,7 +68,7 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
           <ul className="rows small">
             {spoiled.map((attempt) => (
               <li key={attempt.at}>
-                {attempt.class}: <bdi>{nameUnsafe(attempt.error)}</bdi>
+                {attempt.class}: <bdi>{replaceUnsafeCharacters(attempt.error)}</bdi>
               </li>
             ))}
           </ul>
@@ -160,7 +160,7 @@ function Facts({ trial }: { trial: LocatedTrial }) {
 
 function describeReward({ rewards, verifyMode }: LocatedTrial): string {
   const others = Object.entries(rewards).filter(([name]) => name !== 'reward')
-  if (others.length > 0) return nameUnsafe(others.map(([name, value]) => `${name} ${value}`).join(', '))
+  if (others.length > 0) return replaceUnsafeCharacters(others.map(([name, value]) => `${name} ${value}`).join(', '))
   return verifyMode === null ? 'not verified' : `verified in mode ${verifyMode}`
 }
 
