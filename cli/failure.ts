@@ -74,7 +74,7 @@ function printError(shell: Shell, error: unknown, command: Command | undefined):
   if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, ...error.stack.split('\n'))
 }
 
-/** Prints one line of JSON among the notes, so that the output contains results only. */
+/** Prints one line of JSON to standard error, so that standard output contains results only. */
 function printErrorJson(shell: Shell, error: unknown, exitCode: number): void {
   const message = toSentence(error).replace(/^error: /, '')
   const problem = error instanceof ProblemReceived ? error.problem : undefined

@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs'
 import { type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncFolder } from '../platform/data-folder.ts'
+import { ignoreCode } from '../platform/errors.ts'
 import { type MasterKey, toMasterKey } from './seal.ts'
 
 const FILE_HEADING =
@@ -60,14 +61,6 @@ async function writeDraft(path: string, keys: MasterKey[]): Promise<string> {
   await file.sync()
   return draft
 }
-
-/** Returns a handler for `.catch` that ignores one error code and rethrows other errors. */
-const ignoreCode =
-  (code: string) =>
-  (error: unknown): undefined => {
-    if (error instanceof Error && 'code' in error && error.code === code) return undefined
-    throw error
-  }
 
 /** Thrown when the master key is missing, wrong or not protected. The message contains the fix and never a key. */
 export class MasterKeyRefused extends Error {

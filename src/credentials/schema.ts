@@ -40,7 +40,7 @@ export type Credential = z.infer<typeof Credential>
 
 export const CredentialCheck = z
   .object({ ok: z.boolean(), detail: z.string(), latencyMs: z.number().int().min(0) })
-  .meta({ id: 'CredentialCheck', description: 'Result of the last attempt to use a credential.' })
+  .meta({ id: 'CredentialCheck', description: 'Result of checking a credential with its provider.' })
 export type CredentialCheck = z.infer<typeof CredentialCheck>
 
 export const CredentialProvider = z

@@ -1,7 +1,7 @@
 import { constants, type Dirent } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join, resolve, sep } from 'node:path'
-import { codeOf, hasCode } from '../platform/errors.ts'
+import { codeOf, hasCode, ignoreCode } from '../platform/errors.ts'
 import { FILES_MAX, PATH_DEPTH_MAX } from './limits.ts'
 import type { FileSource, SourceFault, SourceFile, SourceListing } from './source.ts'
 
@@ -38,7 +38,7 @@ function addEntry(found: SourceFile | SourceFault, { files, faults }: SourceList
 }
 
 async function inspectPath(root: string, path: string): Promise<FolderEntry | undefined> {
-  const entry = await lstat(join(root, path)).catch(ignoreMissing)
+  const entry = await lstat(join(root, path)).catch(ignoreCode('ENOENT', 'ENOTDIR'))
   if (!entry) return undefined
   if (entry.isSymbolicLink()) return inspectLink(root, path)
   if (entry.isFile()) return { path, bytes: entry.size, executable: (entry.mode & 0o111) !== 0 }
@@ -80,10 +80,6 @@ async function openFile(root: string, path: string): Promise<FileHandle> {
   if ((await file.stat()).isFile()) return file
   await file.close()
   throw new Error(`${path} is no longer a regular file.`)
-}
-
-function ignoreMissing(error: unknown): undefined {
-  if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error
 }
 
 /** Resolves a relative path, following links. Returns undefined if the target is outside the root or missing. */

@@ -41,6 +41,13 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(codeOf(error))
 }
 
+/** Returns a handler for `.catch` that ignores errors with one of these codes and rethrows all others. */
+export const ignoreCode =
+  (...codes: readonly string[]) =>
+  (error: unknown): undefined => {
+    if (!hasCode(error, ...codes)) throw error
+  }
+
 /** Returns the code of a Node or system error, or an empty string. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''

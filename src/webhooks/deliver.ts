@@ -25,12 +25,12 @@ export const deliverJob = (deps: DeliveryDeps): JobHandler<{ id: string }> =>
  * the same id.
  */
 async function deliver(deps: DeliveryDeps, job: Job<{ id: string }>): Promise<void> {
-  const due = await rows.findDueDelivery(deps.db, job.payload.id)
-  if (!due) return job.finish(async () => {})
-  if (due.disabled)
-    return job.finish(async (tx) => void (await rows.endDelivery(tx, due.id, 'The webhook is disabled.')))
-  const attempt = await attemptDelivery(deps, due, job.signal)
-  await job.finish((tx) => settleDelivery(tx, due, attempt))
+  const delivery = await rows.findPendingDelivery(deps.db, job.payload.id)
+  if (!delivery) return job.finish(async () => {})
+  if (delivery.disabled)
+    return job.finish(async (tx) => void (await rows.endDelivery(tx, delivery.id, 'The webhook is disabled.')))
+  const attempt = await attemptDelivery(deps, delivery, job.signal)
+  await job.finish((tx) => settleDelivery(tx, delivery, attempt))
 }
 
 type DeliveryAttempt = {
@@ -42,14 +42,14 @@ type DeliveryAttempt = {
 
 async function attemptDelivery(
   deps: DeliveryDeps,
-  due: rows.DueDelivery,
+  delivery: rows.PendingDelivery,
   signal: AbortSignal,
 ): Promise<DeliveryAttempt> {
   const started = performance.now()
   const readElapsedMs = () => Math.round(performance.now() - started)
   try {
-    const sealed = await openSealed(deps, due)
-    return { ...(await postMessage(deps, due, sealed, signal)), tookMs: readElapsedMs() }
+    const sealed = await openSealed(deps, delivery)
+    return { ...(await postMessage(deps, delivery, sealed, signal)), tookMs: readElapsedMs() }
   } catch (error) {
     signal.throwIfAborted() // an abort is not a failure of the receiver
     const isKnown = [OutboundFailed, OutboundRefused, SealBroken, MasterKeyMissing].some(
@@ -60,18 +60,18 @@ async function attemptDelivery(
   }
 }
 
-function openSealed({ keyring }: DeliveryDeps, due: rows.DueDelivery): Promise<Secret> {
+function openSealed({ keyring }: DeliveryDeps, delivery: rows.PendingDelivery): Promise<Secret> {
   if (!keyring)
     throw new MasterKeyMissing(
       'Credential storage is off, so the webhook secret cannot be decrypted. Set ASSAY_SECRET_KEY.',
     )
-  return keyring.open(toSecretContext({ ...due, id: due.webhook }), toSealed(due))
+  return keyring.open(toSecretContext({ ...delivery, id: delivery.webhook }), toSealed(delivery))
 }
 
 /** Posts the message. The response body is discarded and redirects are not followed. */
 async function postMessage(
   { outbound, webhookTrust, version, timeoutMs = TIMEOUT_MS }: DeliveryDeps,
-  { id, body }: rows.DueDelivery,
+  { id, body }: rows.PendingDelivery,
   { url = '', secret = '', old, oldUntil }: Secret,
   signal: AbortSignal,
 ): Promise<Omit<DeliveryAttempt, 'tookMs'>> {
@@ -97,25 +97,25 @@ async function postMessage(
   }
 }
 
-async function settleDelivery(tx: Db, due: rows.DueDelivery, attempt: DeliveryAttempt): Promise<void> {
-  const attempts = due.attempts + 1
+async function settleDelivery(tx: Db, delivery: rows.PendingDelivery, attempt: DeliveryAttempt): Promise<void> {
+  const attempts = delivery.attempts + 1
   const { status, error, tookMs: took_ms } = attempt
   const result = { attempts, status, error, took_ms }
   if (error === null) {
-    await rows.storeAttempt(tx, due.id, { ...result, state: 'delivered', next_at: null })
-    return void (await rows.clearFailing(tx, due.webhook))
+    await rows.storeAttempt(tx, delivery.id, { ...result, state: 'delivered', next_at: null })
+    return void (await rows.clearFailing(tx, delivery.webhook))
   }
   const wait = computeWaitMs(attempts, attempt.retryAfterMs, Math.random())
-  const isLast = (await disableIfDead(tx, due, status)) || wait === undefined
+  const isLast = (await disableIfDead(tx, delivery, status)) || wait === undefined
   const next_at = isLast ? null : new Date(Date.now() + wait)
-  await rows.storeAttempt(tx, due.id, { ...result, state: next_at ? 'pending' : 'failed', next_at })
-  if (next_at) await enqueueDelivery(tx, { ...due, workspaceId: due.workspace_id }, next_at)
+  await rows.storeAttempt(tx, delivery.id, { ...result, state: next_at ? 'pending' : 'failed', next_at })
+  if (next_at) await enqueueDelivery(tx, { ...delivery, workspaceId: delivery.workspace_id }, next_at)
 }
 
 /** Disables a webhook that answered 410 or has failed for too long, with an audit event. Returns true if it is disabled. */
 async function disableIfDead(
   tx: Db,
-  { webhook, workspace_id }: rows.DueDelivery,
+  { webhook, workspace_id }: rows.PendingDelivery,
   status: number | null,
 ): Promise<boolean> {
   const since = await rows.markFailing(tx, webhook)

@@ -43,7 +43,7 @@ export type Webhook = z.infer<typeof Webhook>
 const signingSecret = z.string().describe('`whsec_…`: signing secret. Shown only once.')
 export const NewWebhook = z
   .object({ ...webhookFields, secret: signingSecret })
-  .meta({ id: 'NewWebhook', description: 'A URL and the events that it receives.' })
+  .meta({ id: 'NewWebhook', description: 'A new webhook with its signing secret.' })
 export type NewWebhook = z.infer<typeof NewWebhook>
 export const ChangedWebhook = z
   .object({ ...webhookFields, secret: signingSecret.optional() })

@@ -159,10 +159,10 @@ export async function reopenDelivery(tx: Db, id: string): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-export type DueDelivery = NonNullable<Awaited<ReturnType<typeof findDueDelivery>>>
+export type PendingDelivery = NonNullable<Awaited<ReturnType<typeof findPendingDelivery>>>
 
 /** Finds a pending delivery with its webhook. Undefined if it has finished or the webhook was deleted. */
-export const findDueDelivery = (db: Db, id: string) =>
+export const findPendingDelivery = (db: Db, id: string) =>
   db
     .selectFrom('webhook_deliveries as delivery')
     .innerJoin('webhooks as webhook', 'webhook.id', 'delivery.webhook')

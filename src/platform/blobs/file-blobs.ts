@@ -1,7 +1,7 @@
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncFolder } from '../data-folder.ts'
-import { explainDisk, hasCode } from '../errors.ts'
+import { explainDisk, hasCode, ignoreCode } from '../errors.ts'
 import { BlobMissing, type Blobs, checkRoundTrip, type Digest, hexOf, verifyDigest } from './blob.ts'
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
 
@@ -34,14 +34,14 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
     },
 
     async find(digest) {
-      const stats = await stat(pathOf(digest)).catch(ignoreMissing)
+      const stats = await stat(pathOf(digest)).catch(ignoreCode('ENOENT'))
       return stats && { bytes: stats.size }
     },
 
     async remove(digest) {
       const path = pathOf(digest)
       await rm(path, { force: true })
-      await syncFolder(dirname(path)).catch(ignoreMissing)
+      await syncFolder(dirname(path)).catch(ignoreCode('ENOENT'))
     },
   }
   const check = async () => {
@@ -70,10 +70,6 @@ async function createFolder(path: string): Promise<void> {
   if (firstCreated === undefined) return
   for (let created = path; created !== dirname(firstCreated); created = dirname(created))
     await syncFolder(dirname(created))
-}
-
-function ignoreMissing(error: unknown): undefined {
-  if (!hasCode(error, 'ENOENT')) throw error
 }
 
 async function withDiskAdvice<Result>(root: string, work: () => Promise<Result>): Promise<Result> {

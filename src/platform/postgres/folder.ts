@@ -18,7 +18,8 @@ import {
 import { tmpdir, userInfo } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { syncFolder } from '../data-folder.ts'
-import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
+import { ignoreCode } from '../errors.ts'
+import { PostgresUnavailable } from './unavailable.ts'
 
 export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
 
@@ -67,7 +68,7 @@ async function requireOwnContents(folder: ServerFolder): Promise<void> {
 
 /** Returns the password, creating it first if needed. Call under the lock. Synced before the data is created: data without its password is lost. */
 export async function ensurePassword(folder: ServerFolder): Promise<string> {
-  const existing = await readFile(folder.password, 'utf8').catch(ignoreAbsent)
+  const existing = await readFile(folder.password, 'utf8').catch(ignoreCode('ENOENT'))
   if (existing) return existing
   if (await findOwner(folder.data)) {
     throw new PostgresUnavailable(
@@ -110,7 +111,7 @@ const SOCKET = '.s.PGSQL.5432'
 export async function ensureSocketFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
   const path = fitsSocketPath(folder.path) ? folder.path : await createShortFolder(folder, owner)
   // A killed server leaves these files, and a server under another account could not open them.
-  for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreAbsent)
+  for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreCode('ENOENT'))
   return path
 }
 
@@ -158,7 +159,7 @@ const UNPRIVILEGED = ['postgres', '_postgres', 'nobody']
 export const ownAccount = (): OsAccount => ({ uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 })
 
 export async function findUnprivileged(): Promise<OsAccount | undefined> {
-  const text = (await readFile('/etc/passwd', 'utf8').catch(ignoreAbsent)) ?? ''
+  const text = (await readFile('/etc/passwd', 'utf8').catch(ignoreCode('ENOENT'))) ?? ''
   const lines = text.split('\n').map((line) => line.split(':'))
   const found = UNPRIVILEGED.map((name) => lines.find(([first]) => first === name)).find((line) => line !== undefined)
   return found && { uid: Number(found[2]), gid: Number(found[3]) }
@@ -174,7 +175,7 @@ export function hasAccount(account: OsAccount): boolean {
 }
 
 async function findOwner(path: string): Promise<OsAccount | undefined> {
-  const found = await stat(path).catch(ignoreAbsent)
+  const found = await stat(path).catch(ignoreCode('ENOENT'))
   return found && { uid: found.uid, gid: found.gid }
 }
 

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ignoreCode } from '../errors.ts'
 import type { ServerFolder } from './folder.ts'
-import { ignoreAbsent } from './unavailable.ts'
 
 export type Postmaster = { pid: number; port: number; socketFolder: string; ready: boolean }
 
@@ -46,7 +46,7 @@ export async function removeStaleLock(folder: ServerFolder, socketFolder: string
 /** Returns true while any process of a dead server is still attached to its shared memory. */
 export async function isMemoryHeld(folder: ServerFolder): Promise<boolean> {
   const id = (await readLockFile(folder))[6]?.trim().split(/\s+/)[1]
-  const table = await readFile('/proc/sysvipc/shm', 'utf8').catch(ignoreAbsent)
+  const table = await readFile('/proc/sysvipc/shm', 'utf8').catch(ignoreCode('ENOENT'))
   if (id === undefined || table === undefined) return false
   const segment = table
     .split('\n')
@@ -59,7 +59,7 @@ const SHM_ID = 1
 const SHM_ATTACHED = 6
 
 async function readLockFile(folder: ServerFolder): Promise<string[]> {
-  const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(ignoreAbsent)
+  const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(ignoreCode('ENOENT'))
   return text?.split('\n') ?? []
 }
 
@@ -92,9 +92,7 @@ async function inspectByPs(pid: number): Promise<ProcessInspection> {
 }
 
 /** Ignores ENOENT, and ESRCH for a process that exited between opening and reading. */
-function ignoreGone(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error
-}
+const ignoreGone = ignoreCode('ENOENT', 'ESRCH')
 
 /** Polls until `poll` returns a value. Returns undefined after the timeout. */
 export async function waitUntil<Answer>(

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { type FileHandle, lstat, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../data-folder.ts'
+import { ignoreCode } from '../errors.ts'
 import { type Binaries, program } from './binaries.ts'
 import {
   changeOwner,
@@ -21,7 +22,7 @@ import {
 } from './launch-strategies.ts'
 import { findPostmaster, isMemoryHeld, removeStaleLock, waitUntil } from './postmaster.ts'
 import { type PresenceSession, trySession } from './session.ts'
-import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
+import { PostgresUnavailable } from './unavailable.ts'
 
 /** Timeout of a start, including crash recovery, which takes seconds. */
 const READY_TIMEOUT_MS = 60_000
@@ -111,7 +112,7 @@ async function startServer(folder: ServerFolder, { file, args, options }: Comman
 }
 
 async function openLog(folder: ServerFolder): Promise<FileHandle> {
-  const size = (await stat(folder.log).catch(ignoreAbsent))?.size ?? 0
+  const size = (await stat(folder.log).catch(ignoreCode('ENOENT')))?.size ?? 0
   if (size > LOG_BYTES_MAX) await rename(folder.log, `${folder.log}.old`)
   return open(folder.log, 'a', 0o600)
 }
@@ -181,7 +182,7 @@ type DataOptions = { password: string; durable: boolean }
 
 /** Creates the data, or checks its version and owner. Call while holding `lockFolder` and without a running server. */
 async function ensureData(folder: ServerFolder, chosen: ChosenLaunch, options: DataOptions): Promise<void> {
-  const version = await readFile(join(folder.data, 'PG_VERSION'), 'utf8').catch(ignoreAbsent)
+  const version = await readFile(join(folder.data, 'PG_VERSION'), 'utf8').catch(ignoreCode('ENOENT'))
   if (version === undefined) return createData(folder, chosen, options)
 
   refuseOtherVersion(folder, version.trim(), chosen.binaries.version)

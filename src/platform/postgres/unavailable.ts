@@ -1,4 +1,4 @@
-/** Reports what failed and reason, then the fix. DATABASE_URL is always an alternative. */
+/** Thrown when the embedded PostgreSQL cannot run. The message states the problem, then the fix. DATABASE_URL is always an alternative. */
 export class PostgresUnavailable extends Error {
   override readonly name = 'PostgresUnavailable'
 
@@ -21,9 +21,4 @@ export function toUnavailable(error: unknown, folder: string): unknown {
   const known = FILE_ERRORS[String(error.code)] ?? { reason: error.message, advice: 'Choose another folder' }
   const path = 'path' in error ? String(error.path) : folder
   return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${known.reason} (${path}).`, known.advice)
-}
-
-/** Ignores ENOENT and rethrows other errors. Pass it to `.catch`. */
-export function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }

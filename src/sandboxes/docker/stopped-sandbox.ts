@@ -3,6 +3,7 @@ import { opendir } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { ignoreCode } from '../../platform/errors.ts'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { listChanges } from '../kernel/changes.ts'
 import { isTooDeep } from '../kernel/collect.ts'
@@ -148,9 +149,7 @@ async function* walkFolders(top: string, name: string): AsyncGenerator<{ entry: 
 const SOCKETS_MAX = 1000
 
 /** Ignores the errors for names that are not UTF-8 and for paths that are too long, which cannot be opened. */
-function ignoreUnreadableName(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT' && error.code !== 'ENAMETOOLONG') throw error
-}
+const ignoreUnreadableName = ignoreCode('ENOENT', 'ENAMETOOLONG')
 
 type ImageDetails = { RootFS: { Layers?: string[] } }
 

@@ -1,6 +1,7 @@
 import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { ignoreCode } from '../../platform/errors.ts'
 import { type SandboxLimits, SandboxUnavailable } from '../sandbox.ts'
 import { sendKill } from './ownership.ts'
 
@@ -17,8 +18,13 @@ const KILL_TIMEOUT_MS = 5000
 export async function findLayout(): Promise<CgroupLayout | undefined> {
   const layout = parseLayout(await readFile('/proc/self/mountinfo', 'utf8'))
   if (layout === undefined) return undefined
-  const allowed = await canCreateCgroup(layout).catch(() => false)
-  return allowed ? layout : undefined
+  try {
+    if (layout.version === 2) await enableControllers(layout.unified)
+    await tryToCreateCgroup(layout)
+    return layout
+  } catch {
+    return undefined
+  }
 }
 
 /** Finds the cgroup folders in a mount table. Pure, so that both cgroup versions can be tested on any machine. */
@@ -39,15 +45,18 @@ export function parseLayout(mountinfo: string): CgroupLayout | undefined {
   return unified === undefined ? undefined : { version: 2, unified }
 }
 
-async function canCreateCgroup(layout: CgroupLayout): Promise<boolean> {
+/** Lets the cgroups below this folder use the controllers. */
+const enableControllers = (unified: string): Promise<void> =>
+  writeFile(join(unified, 'cgroup.subtree_control'), CONTROLLERS.map((name) => `+${name}`).join(' '))
+
+/** Creates a cgroup and removes it. Throws if that is not allowed or a controller is missing. */
+async function tryToCreateCgroup(layout: CgroupLayout): Promise<void> {
   const folders = cgroupFolders(layout, `try-${process.pid}`)
-  if (layout.version === 2) await writeFile(join(layout.unified, 'cgroup.subtree_control'), '+memory +pids +cpu')
   try {
     for (const folder of folders) await mkdir(folder, { recursive: true })
     const files =
       layout.version === 1 ? folders : CONTROLLERS.map((controller) => join(folders[0] ?? '', `${controller}.max`))
     await Promise.all(files.map((file) => access(file)))
-    return true
   } finally {
     await Promise.all(folders.map((folder) => rmdir(folder)))
   }
@@ -74,7 +83,7 @@ export async function createCgroup(
   for (const [path, value] of limitFiles(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
       // Some kernels do not account for swap.
-      if (error.code === 'ENOENT' && path.includes('sw')) return
+      if (error.code === 'ENOENT' && /swap|memsw/.test(basename(path))) return
       throw new SandboxUnavailable(`The limit ${value} could not be written to ${path}: ${error.message}`)
     })
   }
@@ -115,7 +124,7 @@ export async function readLimitHits(
 
 async function readCounter(path: string, key: string): Promise<number> {
   // runc removes a cgroup that it failed to use.
-  const text = (await readFile(path, 'utf8').catch(ignoreMissing)) ?? ''
+  const text = (await readFile(path, 'utf8').catch(ignoreCode('ENOENT'))) ?? ''
   const found = text.split('\n').find((entry) => entry.startsWith(`${key} `))
   return Number(found?.slice(key.length + 1) ?? 0)
 }
@@ -143,8 +152,4 @@ async function tryRemove(folder: string): Promise<boolean> {
 export async function listProcesses(folder: string): Promise<number[]> {
   const text = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
   return text.split('\n').filter(Boolean).map(Number)
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }

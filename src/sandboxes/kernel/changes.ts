@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import type { Stats } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
+import { ignoreCode } from '../../platform/errors.ts'
 import type { FileChange } from '../sandbox.ts'
 
 /** Overlay layers on this machine: those a sandbox changed, and those of its image. */
@@ -71,11 +71,5 @@ export const openFolderAsBytes = (folder: Buffer): Promise<AsyncIterable<RawFold
     AsyncIterable<RawFolderEntry>
   >
 
-function ignoreTooLong(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENAMETOOLONG') throw error
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): Stats | undefined {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ENAMETOOLONG') return undefined
-  throw error
-}
+const ignoreTooLong = ignoreCode('ENAMETOOLONG')
+const ignoreMissing = ignoreCode('ENOENT', 'ENOTDIR', 'ENAMETOOLONG')

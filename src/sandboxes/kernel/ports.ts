@@ -30,7 +30,7 @@ for my $port (@ARGV) {
   defined readline $answers or last;
 }`
 
-/** JavaScript version for machines without perl. It is not compiled. */
+/** The same in JavaScript, for machines without perl. Node runs it as it is, so it must not contain types. */
 const LISTEN_NODE = `let open = process.argv.length - 1
 for (const port of process.argv.slice(1)) {
   const server = require('node:net').createServer()
@@ -73,7 +73,7 @@ export async function listenWith(
   const errors = child.stderr === null ? Promise.resolve('') : text(child.stderr)
   const servers = new Map<string, Server>()
   const received = Promise.withResolvers<void>()
-  child.on('error', () => {}) // the child has ended, or will end without our answer
+  child.on('error', () => {}) // a child that failed has opened too few ports, which is reported below
   child.on('message', (port, server) => {
     if (server instanceof Server) servers.set(String(port), server)
     if (servers.size === ports.length) received.resolve()

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import { lstat, open } from 'node:fs/promises'
 import { posix } from 'node:path'
+import { ignoreCode } from '../../platform/errors.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 /** Path on this machine of a file in a sandbox, with its metadata. */
@@ -56,6 +57,4 @@ export async function readInside(root: string, path: string, maxBytes: number): 
   return size > maxBytes ? undefined : (await file.read(Buffer.alloc(size), 0, size, 0)).buffer.toString()
 }
 
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR' && error.code !== 'ENAMETOOLONG') throw error
-}
+const ignoreMissing = ignoreCode('ENOENT', 'ENOTDIR', 'ENAMETOOLONG')

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, lstat, mkdir, readlink, unlink } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
+import { ignoreCode } from '../../platform/errors.ts'
 import { LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/accounts.ts'
 import { openFolderAsBytes } from '../kernel/changes.ts'
 import { staysInside } from '../kernel/collect.ts'
@@ -253,9 +254,7 @@ async function listUncollectable(path: string, name: string, { isLayer }: { isLa
 
 const SLASH = Buffer.from('/')
 
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
-}
+const ignoreMissing = ignoreCode('ENOENT', 'ENOTDIR')
 
 /** Number of hard links that every filesystem supports. */
 const LINKS_MAX = 30_000

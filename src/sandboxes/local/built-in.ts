@@ -83,7 +83,7 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   }
 }
 
-/** Finds the image of another Dockerfile that consists of the first instructions of this one, the longest first. */
+/** Finds the stored image that already contains the most of the first instructions, built from any Dockerfile. */
 async function findCachedPrefix(
   store: ImageStore,
   request: BuiltInRequest,

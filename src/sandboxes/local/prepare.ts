@@ -3,6 +3,7 @@ import { access, copyFile, lstat, mkdir, readdir, readFile, readlink, stat, syml
 import { dirname, join, resolve } from 'node:path'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import { ignoreCode } from '../../platform/errors.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
@@ -59,16 +60,16 @@ export async function prepareImage(
   const timed = { ...options, signal: AbortSignal.any([options.signal, timeout]) }
   try {
     if (source.kind === 'dockerfile') return await buildDockerfile(context, source, timed)
-    return await addFiles(context.host, await findPrebuilt(context, source.name, timed), source, timed)
+    return await addFiles(context.host, await resolvePrebuilt(context, source.name, timed), source, timed)
   } catch (error) {
     if (!timeout.aborted || options.signal.aborted) throw error
     throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
   }
 }
 
-async function findPrebuilt(context: PrepareContext, name: string, options: PrepareOptions): Promise<StoredImage> {
+async function resolvePrebuilt(context: PrepareContext, name: string, options: PrepareOptions): Promise<StoredImage> {
   const { host, useBuildah, allowHostBase, buildHosts } = context
-  return findBase(
+  return resolveBase(
     { host, withBuildah: await canUseBuildah(host, useBuildah), allowHostBase, buildHosts },
     name,
     options,
@@ -123,7 +124,7 @@ async function buildDockerfile(
   const withBuildah = await canUseBuildah(host, context.useBuildah)
   const { buildHosts, allowHostBase } = context
   const sources = { host, withBuildah, allowHostBase, buildHosts }
-  const bases = await findBases(sources, listBaseNames(dockerfile, recipe), options)
+  const bases = await resolveBases(sources, listBaseNames(dockerfile, recipe), options)
   const hasHostBase = bases.some(({ image }) => image.base === 'host-base')
   const key = await computeBuildKey(text, recipe, bases)
   const [base] = bases
@@ -180,12 +181,12 @@ type NamedBase = { name: string; image: StoredImage }
 
 type BaseSources = { host: Host; withBuildah: boolean; allowHostBase: boolean; buildHosts: readonly AllowedHost[] }
 
-/** Resolves base images: imported, from a registry, or the system files of this machine if allowed. */
-async function findBases(sources: BaseSources, names: string[], options: PrepareOptions): Promise<NamedBase[]> {
-  return Promise.all(names.map(async (name) => ({ name, image: await findBase(sources, name, options) })))
+async function resolveBases(sources: BaseSources, names: string[], options: PrepareOptions): Promise<NamedBase[]> {
+  return Promise.all(names.map(async (name) => ({ name, image: await resolveBase(sources, name, options) })))
 }
 
-async function findBase(sources: BaseSources, name: string, options: PrepareOptions): Promise<StoredImage> {
+/** Resolves a base image: imported, the system files of this machine if allowed, or pulled. Throws if there is none. */
+async function resolveBase(sources: BaseSources, name: string, options: PrepareOptions): Promise<StoredImage> {
   const { store } = sources.host
   const known = await findImage(store, name)
   if (known) return known
@@ -232,7 +233,7 @@ async function findCompleteBuild(store: ImageStore, key: string): Promise<Stored
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** The time of a build is limited by its caller, and its disk is watched by the builder. */
+/** Limits of the cgroup of a build. Its time is limited by `prepareImage` and its disk by `withBuildDisk`. */
 const cgroupLimits = (limits: BuildLimits): SandboxLimits => ({
   ...DEFAULT_LIMITS,
   ...limits,
@@ -308,7 +309,7 @@ async function prepareHostBase(store: ImageStore, signal: AbortSignal): Promise<
 async function listVersions(names: readonly string[]): Promise<string[]> {
   const versions = names.map(async (name): Promise<string[]> => {
     const path = join('/etc', name)
-    const stats = await lstat(path).catch(ignoreMissing)
+    const stats = await lstat(path).catch(ignoreCode('ENOENT'))
     if (!stats) return []
     const within = stats.isDirectory() ? await readdir(path) : []
     const inner = await listVersions(within.sort().map((each) => join(name, each)))
@@ -322,7 +323,8 @@ async function createHostBase(store: ImageStore, binds: string[], links: [string
     for (const path of [...EMPTY_FOLDERS, ...binds]) await mkdir(join(draft, path), { recursive: true, mode: 0o755 })
     for (const [path, target] of links) await symlink(target, join(draft, path))
     await runProgram('chmod', ['1777', join(draft, 'tmp'), join(draft, 'var/tmp')])
-    for (const name of ETC_FILES) await copyFile(join('/etc', name), join(draft, 'etc', name)).catch(ignoreMissing)
+    for (const name of ETC_FILES)
+      await copyFile(join('/etc', name), join(draft, 'etc', name)).catch(ignoreCode('ENOENT'))
     for (const name of ETC_FOLDERS) await copyFolder(join('/etc', name), join(draft, 'etc', name))
   })
   const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
@@ -330,14 +332,10 @@ async function createHostBase(store: ImageStore, binds: string[], links: [string
 }
 
 async function copyFolder(source: string, target: string): Promise<void> {
-  const stats = await lstat(source).catch(ignoreMissing)
+  const stats = await lstat(source).catch(ignoreCode('ENOENT'))
   if (!stats?.isDirectory()) return
   await mkdir(dirname(target), { recursive: true })
   await runProgram('cp', ['-a', '-T', '--', source, target])
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }
 
 type BuildDisk = {

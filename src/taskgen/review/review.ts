@@ -74,7 +74,7 @@ type ReviewTurn = {
   signal: AbortSignal
 }
 
-/** Asks for one review. If it leaves out assertions, it is asked again once with the list of them. */
+/** Asks for one review. If it leaves out assertions, the model is asked once more, with a list of them. */
 function askForReview(model: StageModel, input: ReviewInput, turn: ReviewTurn): Promise<TypedAnswer<ModelReview>> {
   const { number, material, assertions, signal } = turn
   let isCoverageRepaired = false
@@ -86,9 +86,9 @@ function askForReview(model: StageModel, input: ReviewInput, turn: ReviewTurn): 
       shape: SHAPE,
       schema: ModelReview,
       prompt: buildReviewPrompt(input, turn, number),
-      faults(reading) {
-        const faults = listReviewFaults(reading, material)
-        const missing = isCoverageRepaired ? [] : listUncovered(reading, assertions)
+      faults(review) {
+        const faults = listReviewFaults(review, material)
+        const missing = isCoverageRepaired ? [] : listUncovered(review, assertions)
         isCoverageRepaired ||= missing.length > 0
         return [...faults, ...missing.slice(0, MISSING_MAX).map(describeMissing)]
       },
@@ -123,7 +123,7 @@ function toReviewPass(
   }
 }
 
-/** A single review. `unusable`: refused, invalid or faulty. */
+/** A stored review, whose answer is in `reading`. `unusable`: refused, invalid or faulty. */
 type ReviewPass =
   | { kind: 'read'; reading: ModelReview; rounds: number; uncovered: readonly TestAssertion[] }
   | { kind: 'unusable'; why: 'refused' | 'invalid' | 'faulty'; detail: string }
@@ -149,16 +149,16 @@ const DETAIL_MAX = 1000
 
 /** Decides after each review: two without objections accept the task. Undefined: another review is needed. */
 function decideReview(passes: readonly ReviewPass[]): ReviewDecision | undefined {
-  const readings = passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading] : []))
-  const blocked = readings.flatMap(listBlockers)[0]
+  const reviews = passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading] : []))
+  const blocked = reviews.flatMap(listBlockers)[0]
   if (blocked) return blocked
   const uncovered = passes.flatMap((pass) => (pass.kind === 'read' ? pass.uncovered : []))
   if (uncovered.length > 0) return rejectUncovered(uncovered)
   const remainingPasses = PASSES_MAX - passes.length
-  if (readings.length < PASSES_MIN) return remainingPasses > 0 ? undefined : rejectUnusable(passes)
-  const clean = readings.filter(({ items }) => items.every(({ answer }) => answer === 'yes')).length
+  if (reviews.length < PASSES_MIN) return remainingPasses > 0 ? undefined : rejectUnusable(passes)
+  const clean = reviews.filter(({ items }) => items.every(({ answer }) => answer === 'yes')).length
   if (clean >= PASSES_MIN) return { kind: 'accepted' }
-  return clean + remainingPasses >= PASSES_MIN ? undefined : toObjection(readings)
+  return clean + remainingPasses >= PASSES_MIN ? undefined : toObjection(reviews)
 }
 
 const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision => ({
@@ -173,13 +173,13 @@ const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision 
 })
 
 /** Returns the majority objection, or `verifier_disagree`. */
-function toObjection(readings: readonly ModelReview[]): RejectedDecision {
+function toObjection(reviews: readonly ModelReview[]): RejectedDecision {
   const found = RUBRIC.map(({ item }) =>
-    readings.filter((reading) => isNo(reading, item)).map((reading) => toRejection(reading, item)),
+    reviews.filter((review) => isNo(review, item)).map((review) => toRejection(review, item)),
   )
   const mostFrequent = found.reduce((one, other) => (other.length > one.length ? other : one), [])
   const [first] = mostFrequent
-  if (first && mostFrequent.length * 2 > readings.length) return first
+  if (first && mostFrequent.length * 2 > reviews.length) return first
   const detail = found
     .flat()
     .map((each) => each.detail)
@@ -190,8 +190,8 @@ function toObjection(readings: readonly ModelReview[]): RejectedDecision {
 const isNo = ({ items }: ModelReview, item: number): boolean =>
   items.some((each) => each.item === item && each.answer === 'no')
 
-const listBlockers = (reading: ModelReview): RejectedDecision[] =>
-  RUBRIC.filter(({ item, isBlocker }) => isBlocker && isNo(reading, item)).map(({ item }) => toRejection(reading, item))
+const listBlockers = (review: ModelReview): RejectedDecision[] =>
+  RUBRIC.filter(({ item, isBlocker }) => isBlocker && isNo(review, item)).map(({ item }) => toRejection(review, item))
 
 function toRejection({ items }: ModelReview, item: number): RejectedDecision {
   const { reason } = RUBRIC.find((each) => each.item === item) ?? RUBRIC[0]
@@ -204,7 +204,7 @@ function toRejection({ items }: ModelReview, item: number): RejectedDecision {
   }
 }
 
-/** Rejects under a reason of its own, because no usable review exists. */
+/** Rejects because too few reviews are usable. The reason tells refusals from invalid answers. */
 function rejectUnusable(passes: readonly ReviewPass[]): ReviewDecision {
   const unusable = passes.flatMap((pass) => (pass.kind === 'unusable' ? [pass] : []))
   const isRefused = unusable.every(({ why }) => why === 'refused')
