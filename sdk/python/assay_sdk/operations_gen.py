@@ -189,7 +189,7 @@ UpdateCredentialRequest = TypedDict("UpdateCredentialRequest", {
     "secret": 'NotRequired[Dict[str, str]]',
 })
 
-# Result of the last attempt to use a credential.
+# Result of checking a credential with its provider.
 CredentialCheck = TypedDict("CredentialCheck", {
     "ok": 'bool',
     "detail": 'str',
@@ -2272,7 +2272,7 @@ VerifyWorkspaceResponse = TypedDict("VerifyWorkspaceResponse", {
     "verifiedAt": 'str',
 })
 
-# A URL and the events that it receives.
+# A new webhook with its signing secret.
 NewWebhook = TypedDict("NewWebhook", {
     "id": 'str',
     "origin": 'str',

@@ -203,7 +203,7 @@ export type UpdateCredentialRequest = {
   secret?: Record<string, string>
 }
 
-/** Result of the last attempt to use a credential. */
+/** Result of checking a credential with its provider. */
 export type CredentialCheck = {
   ok: boolean
   detail: string
@@ -2347,7 +2347,7 @@ export type VerifyWorkspaceResponse = {
   verifiedAt: string
 }
 
-/** A URL and the events that it receives. */
+/** A new webhook with its signing secret. */
 export type NewWebhook = {
   id: string
   /** Origin of the URL. The rest is not shown, because it often contains a secret. */
