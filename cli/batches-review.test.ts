@@ -66,7 +66,6 @@ const review = {
 const difficulty = {
   prior: 'medium',
   judged: 'easy',
-  measured: null,
   final: 'easy',
   confidence: 'low',
 } satisfies DifficultyEstimate

@@ -154,11 +154,11 @@ function measureDiff({ files, fileCount, fingerprint }: Diff): Omit<CandidateVer
     folders: new Set(source.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))).size,
     languages: [...new Set(source.flatMap(({ language }) => language?.name ?? []))].toSorted(),
   }
-  return { difficulty: estimateDifficulty(features), features, fingerprint: fingerprint.copy().digest('hex') }
+  return { difficulty: estimateBySize(features), features, fingerprint: fingerprint.copy().digest('hex') }
 }
 
 /** Estimates the difficulty for selection. The real difficulty is only known from trials. */
-function estimateDifficulty({ sourceFiles, sourceLines }: Pick<Features, 'sourceFiles' | 'sourceLines'>): Difficulty {
+function estimateBySize({ sourceFiles, sourceLines }: Pick<Features, 'sourceFiles' | 'sourceLines'>): Difficulty {
   if (sourceFiles === 1 && sourceLines <= 20) return 'easy'
   return sourceFiles >= 5 || sourceLines > 200 ? 'hard' : 'medium'
 }

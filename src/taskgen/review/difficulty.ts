@@ -6,28 +6,15 @@ export type DifficultyEstimate = {
   prior: Difficulty
   /** Estimate from the reviewers' minutes. */
   judged: Difficulty | null
-  /** Estimate from trials. */
-  measured: Difficulty | null
   final: Difficulty
   confidence: 'low' | 'medium' | 'high'
 }
 
-/** Combines the reviewers' estimates. The estimate from the size of the change breaks ties. */
-export function estimateDifficulty(known: {
-  prior: Difficulty
-  minutes: readonly number[]
-  measured: Difficulty | null
-}): DifficultyEstimate {
-  const { prior, minutes, measured } = known
+/** Combines the reviewers' estimates. The estimate from the size of the change, `prior`, breaks ties. */
+export function estimateDifficulty(prior: Difficulty, minutes: readonly number[]): DifficultyEstimate {
   const judged = medianDifficulty(minutes, prior)
   const isUnanimous = new Set(minutes.map(toDifficulty)).size === 1
-  return {
-    prior,
-    judged,
-    measured,
-    final: measured ?? judged ?? prior,
-    confidence: computeConfidence(known, judged, isUnanimous),
-  }
+  return { prior, judged, final: judged ?? prior, confidence: computeConfidence(prior, judged, isUnanimous) }
 }
 
 const EASY_BELOW_MINUTES = 15
@@ -49,11 +36,10 @@ function medianDifficulty(minutes: readonly number[], prior: Difficulty): Diffic
 }
 
 function computeConfidence(
-  { prior, measured }: { prior: Difficulty; measured: Difficulty | null },
+  prior: Difficulty,
   judged: Difficulty | null,
   isUnanimous: boolean,
 ): DifficultyEstimate['confidence'] {
-  if (measured !== null) return 'high'
   if (judged === null) return 'low'
   const agreements = Number(isUnanimous) + Number(judged === prior)
   return (['low', 'medium', 'high'] as const)[agreements] ?? 'low'

@@ -251,13 +251,12 @@ test.each<[string, object, ScriptInput, Partial<OpenModelInput>]>([
 })
 
 test.each([
-  ['easy', [5, 14], null, { judged: 'easy', final: 'easy', confidence: 'high' }],
-  ['hard', [15, 60], null, { judged: 'medium', final: 'medium', confidence: 'medium' }],
-  ['easy', [14, 20], null, { judged: 'easy', final: 'easy', confidence: 'medium' }],
-  ['hard', [14, 20], null, { judged: 'medium', final: 'medium', confidence: 'low' }],
-  ['medium', [10, 61, 200], null, { judged: 'hard', final: 'hard', confidence: 'low' }],
-  ['medium', [], null, { judged: null, final: 'medium', confidence: 'low' }],
-  ['easy', [5, 5], 'hard', { judged: 'easy', final: 'hard', confidence: 'high' }],
-] as const)('%s by size, read in %j minutes, measured %j', (prior, minutes, measured, expected) => {
-  expect(estimateDifficulty({ prior, minutes, measured })).toEqual({ prior, measured, ...expected })
+  ['easy', [5, 14], { judged: 'easy', final: 'easy', confidence: 'high' }],
+  ['hard', [15, 60], { judged: 'medium', final: 'medium', confidence: 'medium' }],
+  ['easy', [14, 20], { judged: 'easy', final: 'easy', confidence: 'medium' }],
+  ['hard', [14, 20], { judged: 'medium', final: 'medium', confidence: 'low' }],
+  ['medium', [10, 61, 200], { judged: 'hard', final: 'hard', confidence: 'low' }],
+  ['medium', [], { judged: null, final: 'medium', confidence: 'low' }],
+] as const)('estimates the difficulty: %s by size, %j minutes by reviewers', (prior, minutes, expected) => {
+  expect(estimateDifficulty(prior, minutes)).toEqual({ prior, ...expected })
 })

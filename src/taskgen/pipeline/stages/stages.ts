@@ -229,8 +229,8 @@ const difficultyStage: Stage = {
   cacheInputs: ({ candidate: { difficulty }, outputs }) => [difficulty, outputs.review ?? null],
   async run(state) {
     const { minutes } = parseReview(state)
-    const grade = estimateDifficulty({ prior: state.candidate.difficulty, minutes, measured: null })
-    return done({ output: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
+    const estimate = estimateDifficulty(state.candidate.difficulty, minutes)
+    return done({ output: null, evidence: toJson({ ...estimate, minutes }), difficulty: estimate.final })
   },
 }
 
