@@ -15,12 +15,13 @@ import {
   type ResolvedDataset,
   TASKS_MAX,
 } from '../harbor/registries/registry.ts'
-import { checkPackageInThread } from '../harbor/safety/check-in-thread.ts'
-import { RULES_VERSION } from '../harbor/safety/check-task.ts'
+import { RULES_VERSION, readContents } from '../harbor/safety/check-task.ts'
+import type { CheckTasks } from '../harbor/safety/check-thread.ts'
 import type { FileSource } from '../harbor/source.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
+import { openThreads } from '../platform/threads/threads.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { type BenchmarkDeps, toBenchmark } from './benchmarks.ts'
@@ -134,12 +135,19 @@ function throwAsProblem(error: unknown): never {
   throw new Problem(schema.registryUnavailable, error.message, { headers })
 }
 
+const checkThreads = openThreads<CheckTasks>(new URL('../harbor/safety/check-thread.ts', import.meta.url), {
+  timeoutMs: 300_000,
+  memoryMb: 1024,
+})
+
+/** Checks a downloaded task. The rules are applied in a thread, because large scripts take seconds. */
 async function checkDownloaded(
   { buildHosts }: Pick<BenchmarkDeps, 'buildHosts'>,
   task: string,
   source: FileSource,
 ): Promise<BenchmarkFinding[]> {
-  const { findings } = await checkPackageInThread(source, { buildHosts })
+  const contents = await readContents(source, { includeIgnored: true })
+  const { findings } = await checkThreads.run('applyToContents', { contents, buildHosts })
   return findings.map(({ rule, severity, path, detail }) => ({ task, rule, severity, path, detail }))
 }
 

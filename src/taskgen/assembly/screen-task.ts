@@ -1,9 +1,12 @@
 import { join } from 'node:path'
+import { withDraft } from '../../contents/contents.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import type { FileSource } from '../../harbor/source.ts'
-import type { Digest } from '../../platform/blobs/blob.ts'
+import type { Blobs, Digest } from '../../platform/blobs/blob.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { openThreads } from '../../platform/threads/threads.ts'
+import type { Rejection, TaskEvidence, TaskFiles } from '../schema.ts'
 import type { FolderScreening, NewTask, ScreenTasks } from './screen-folder.ts'
 
 export type { NewTask }
@@ -37,3 +40,17 @@ const restrictFiles = (source: FileSource, paths: ReadonlySet<string>): FileSour
     return { files: files.filter(({ path }) => paths.has(path)), faults: [], isComplete: true }
   },
 })
+
+type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string; buildHosts?: readonly AllowedHost[] | undefined }
+type StoreTaskResult = { kind: 'stored'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
+
+/** Screens a folder and stores its files, unless they are rejected. */
+export async function storeTask(deps: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
+  const { task, accepted } = await screenTask(folder, { id: taskId, path: '' }, deps.buildHosts)
+  if (task.rejection) return { kind: 'rejected', ...task.rejection, evidence: task.evidence }
+  if (!accepted || task.digest === null || task.content === null) throw new Error('An accepted task has no files.')
+  await withDraft(deps, `made-${taskId}`, async (draft) => {
+    await draft.commit([await draft.store.put(accepted.digest, accepted.source)])
+  })
+  return { kind: 'stored', files: { digest: task.digest, content: task.content, evidence: task.evidence } }
+}

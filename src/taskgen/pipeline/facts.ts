@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { countUncountedSpend, type GranteeRef, takeSpend } from '../../gateway/spend/spend.ts'
 import type { Json } from '../../harnesses/json.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { isOpen, TaskContent } from '../schema.ts'
+import { isOpen, type StageEvidence, TaskContent } from '../schema.ts'
 import { StoredGeneration } from './resolve.ts'
-import { addSpend, findTaskInProgress, listPassed, type TaskKey } from './sql.ts'
-import { CandidateFacts, type CandidateState, isStage, type StageName } from './stage.ts'
+import { addSpend, deletePassed, findTaskInProgress, listPassed, type TaskKey } from './sql.ts'
+import { CandidateFacts, type CandidateState, FIRST_REVIEWED_STAGE, isStage, STAGES, type StageName } from './stage.ts'
 
 type TaskFactsRow = NonNullable<Awaited<ReturnType<typeof findTaskInProgress>>>
 
@@ -70,6 +70,26 @@ export async function loadCandidateState(
     },
   }
 }
+
+/** Lists the evidence of all passed stages in pipeline order. */
+export async function listStageEvidence(db: Db, batch: string, task: string): Promise<StageEvidence[]> {
+  const passed = await listPassed(db, { batch, task })
+  const names: readonly string[] = STAGES
+  const order = (stage: string) => names.indexOf(stage)
+  return passed
+    .toSorted((one, other) => order(one.stage) - order(other.stage))
+    .map(({ stage, is_reused, passed_at, seconds, result }) => ({
+      stage,
+      passedAt: passed_at.toISOString(),
+      seconds,
+      reused: is_reused,
+      evidence: result.evidence,
+    }))
+}
+
+/** Deletes evidence about a previous version of the instruction. */
+export const deleteReviewEvidence = async (tx: Db, batch: string, task: string): Promise<void> =>
+  void (await deletePassed(tx, { batch, task }, STAGES.slice(STAGES.indexOf(FIRST_REVIEWED_STAGE))))
 
 const ROLES = ['author', 'verifier'] as const
 export type ModelRole = (typeof ROLES)[number]

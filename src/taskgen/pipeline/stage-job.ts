@@ -5,6 +5,7 @@ import { defineJobHandler, defineRecurringJob, type Job, type JobHandler } from 
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { storeTask } from '../assembly/screen-task.ts'
 import { toRunId, type Waiting } from '../schema.ts'
 import { lockOpenBatch, updateBatchState, updateBatchStates } from './batch-state.ts'
 import { type DiscoverDeps, discoverJob } from './discover.ts'
@@ -24,7 +25,6 @@ import {
   type StageWorkDeps,
 } from './stage-context.ts'
 import { toStorable, toStorableText } from './storable.ts'
-import { storeTask } from './store-task.ts'
 
 type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
 

@@ -5,7 +5,7 @@ const NUL = /\0/g
 /** PostgreSQL rejects NUL and lone surrogates, which untrusted text may contain. */
 export const toStorableText = (text: string): string => text.toWellFormed().replace(NUL, '\ufffd')
 
-/** Applies `storableText` to every string. Undefined fields are dropped. */
+/** Applies `toStorableText` to every string. Undefined fields are dropped. */
 export function toStorable(value: Json): Json {
   if (typeof value === 'string') return toStorableText(value)
   if (Array.isArray(value)) return value.map(toStorable)
