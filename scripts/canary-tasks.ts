@@ -33,7 +33,7 @@ function toKnownTask({
   const touched = parsePatch(source).map(({ path }) => path)
   return {
     pullRequest: { title, body },
-    pinned: [...facts.pinned],
+    exposed: [...facts.exposed],
     failToPass: facts.failToPass.filter((id) => isChanged(id, hidden.files, before)),
     source,
     tests: hidden.files.map(({ path, content }) => ({ path, text: content })),

@@ -11,7 +11,7 @@ import { listCandidates, listPulls } from '../support/repositories/repository.ts
 import { drafts } from '../support/repositories/scripts.ts'
 import { harmlessSentences } from './canaries/controls.ts'
 import { instructionCanaries } from './canaries/instructions.ts'
-import { type KnownPull, type KnownRepository, openKnown, pinnedIn } from './known-pull.ts'
+import { exposedIn, type KnownPull, type KnownRepository, openKnown } from './known-pull.ts'
 
 const known = new Map<string, KnownRepository>()
 beforeAll(async () => {
@@ -48,14 +48,14 @@ const goodPulls = repositories.flatMap((repository) =>
 describe('no rule rejects a good instruction', () => {
   test.each(goodPulls)('%s #%i: %s', async (repository, number) => {
     const [good, { facts }] = await goodTask(repository, number)
-    expect(lintInstruction(renderInstruction(good, facts.pinned), facts)).toEqual([])
+    expect(lintInstruction(renderInstruction(good, facts.exposed), facts)).toEqual([])
   })
 })
 
 describe('accepts instructions that only look defective', () => {
   test.each(harmlessSentences)('%s #%i: %s', async (repository, number, sentence) => {
     const [good, { facts }] = await goodTask(repository, number)
-    const markdown = renderInstruction({ ...good, problem: `${good.problem} ${sentence}` }, facts.pinned)
+    const markdown = renderInstruction({ ...good, problem: `${good.problem} ${sentence}` }, facts.exposed)
     expect(lintInstruction(markdown, facts)).toEqual([])
   })
 })
@@ -76,7 +76,7 @@ describe('no rule rejects defects that only a reviewer can see', () => {
     const [, { facts, before, split }] = await knownPull(task)
     const { instruction, hidden } = buildReviewInput(taskOf(task), spoiling)
     expect(lintInstruction(instruction, facts)).toEqual([])
-    expect(pinnedIn(before, { source: split.source, hidden })).toEqual(facts.pinned)
+    expect(exposedIn(before, { source: split.source, hidden })).toEqual(facts.exposed)
     expect({ instruction, hidden }).not.toEqual(buildReviewInput(taskOf(task)))
   })
 })

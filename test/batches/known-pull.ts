@@ -6,9 +6,9 @@ import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
 import { type SplitCommit, splitCommit } from '../../src/taskgen/candidates/split-commit.ts'
+import { selectExposedSymbols } from '../../src/taskgen/lint/exposed-symbols.ts'
 import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
-import { selectPinnedSymbols } from '../../src/taskgen/lint/pinned-symbols.ts'
-import type { PinnedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
+import type { ExposedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
 import {
   listLandedTrees,
   type SampleRepository,
@@ -59,7 +59,7 @@ function factsOf(
   before: SourceTree,
 ): LintFacts {
   return {
-    pinned: pinnedIn(before, { source, hidden }),
+    exposed: exposedIn(before, { source, hidden }),
     source,
     hidden,
     failToPass: testNames(hidden),
@@ -72,8 +72,8 @@ function factsOf(
 }
 
 /** Symbols that an instruction must name for these tests. */
-export const pinnedIn = (before: SourceTree, change: Pick<SplitCommit, 'source' | 'hidden'>): PinnedSymbol[] =>
-  selectPinnedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
+export const exposedIn = (before: SourceTree, change: Pick<SplitCommit, 'source' | 'hidden'>): ExposedSymbol[] =>
+  selectExposedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
 
 /** Matches the exact text as a whole word. */
 function hasWord(tree: SourceTree, text: string): boolean {

@@ -99,7 +99,7 @@ async function makeTask(): Promise<{ folder: string; order: Parameters<typeof va
   }
   const limits = { buildSec: 1200, agentSec: 600, resources: DEFAULT_RESOURCES, difficulty: 'easy' as const }
   doneOf(await emitTask(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }))
-  return { folder, order: { folder, lists, source, pinned: [], outputFolder: join(builder.folder, 'output') } }
+  return { folder, order: { folder, lists, source, exposed: [], outputFolder: join(builder.folder, 'output') } }
 }
 
 test.runIf(isLong)(

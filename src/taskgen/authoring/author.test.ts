@@ -23,7 +23,7 @@ const GOLD = [
 ].join('\n')
 
 const FACTS: LintFacts = {
-  pinned: [{ kind: 'name', text: 'parse_duration', signature: 'def parse_duration(text, *, strict=False)' }],
+  exposed: [{ kind: 'name', text: 'parse_duration', signature: 'def parse_duration(text, *, strict=False)' }],
   source: GOLD,
   hidden: { files: [{ path: 'tests/test_parse.py', content: '', executable: false }], deleted: [] },
   failToPass: ['tests/test_parse.py::test_reads_hours'],
@@ -233,12 +233,12 @@ describe('invalid answers of the author', () => {
   })
 
   test('rejects too many names without a call', async () => {
-    const pinned = Array.from({ length: 61 }, (_, at) => ({
+    const exposed = Array.from({ length: 61 }, (_, at) => ({
       kind: 'name' as const,
       text: `name_${at}`,
       signature: null,
     }))
-    const { result, bill } = await run(answers(said(DRAFT)), {}, { ...ORDER, facts: { ...FACTS, pinned } })
+    const { result, bill } = await run(answers(said(DRAFT)), {}, { ...ORDER, facts: { ...FACTS, exposed } })
     expect(result).toMatchObject({ kind: 'rejected', reason: 'too_broad' })
     expect(bill.calls).toBe(0)
   })

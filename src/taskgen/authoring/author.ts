@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
+import { type ChangeUnderTest, listSymbolCandidates, selectExposedSymbols } from '../lint/exposed-symbols.ts'
 import { indexOfWord, isBlocking, type LintFacts, type LintFinding } from '../lint/finding.ts'
 import { findInjections, lintInstruction } from '../lint/lint-instruction.ts'
-import { type ChangeUnderTest, listSymbolCandidates, selectPinnedSymbols } from '../lint/pinned-symbols.ts'
-import { type InstructionDraft, type PinnedSymbol, renderInstruction } from '../lint/render-instruction.ts'
+import { type ExposedSymbol, type InstructionDraft, renderInstruction } from '../lint/render-instruction.ts'
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
@@ -45,7 +45,7 @@ function buildAuthorPrompt(material: AuthorMaterial): string {
       task: 'write the statement',
       pullRequest: { title: text.title, body: text.body },
       issues: text.issues,
-      interface: facts.pinned.map(({ kind, text: name, signature }) => ({ kind, name, signature })),
+      interface: facts.exposed.map(({ kind, text: name, signature }) => ({ kind, name, signature })),
       expectations: expected.slice(0, TESTS_MAX).map((id) => ({
         name: id.slice(0, MESSAGE_MAX),
         failsWith: (messages[id] ?? '').slice(0, MESSAGE_MAX).toWellFormed(),
@@ -96,7 +96,7 @@ type AuthoredInstruction = {
 }
 
 /** Maximum number of names that an instruction can explain. */
-const PINNED_MAX = 60
+const EXPOSED_MAX = 60
 const REPAIRS_MAX = 2
 
 /** Writes the instruction of a candidate. PR text is untrusted; it is passed as data, and the model has no tools. */
@@ -106,15 +106,15 @@ export async function writeInstruction(
   signal: AbortSignal,
 ): Promise<StageResult<AuthoredInstruction>> {
   const { facts } = input
-  if (facts.pinned.length > PINNED_MAX)
+  if (facts.exposed.length > EXPOSED_MAX)
     return reject(
       'too_broad',
-      `The tests rely on ${facts.pinned.length} names that a solver could not guess; the maximum is ${PINNED_MAX}.`,
+      `The tests rely on ${facts.exposed.length} names that a solver could not guess; the maximum is ${EXPOSED_MAX}.`,
     )
 
   const text = sanitise(input.text)
   const specSource = isThin(text) ? 'diff' : 'text'
-  const render = (draft: InstructionDraft) => renderInstruction(draft, facts.pinned, input.servers)
+  const render = (draft: InstructionDraft) => renderInstruction(draft, facts.exposed, input.servers)
   const lint = (draft: InstructionDraft) => lintInstruction(render(draft), facts)
   const answer = await askTyped(
     model,
@@ -164,14 +164,14 @@ function toStageRejection(answer: FailedAnswer, lint: (draft: InstructionDraft) 
 type BaseCommit = { location: GitLocation; commit: string }
 
 /** Finds symbols that the tests need and the base tree lacks, so that the instruction must state them. */
-export async function findPinnedSymbols(
+export async function findExposedSymbols(
   base: BaseCommit,
   change: ChangeUnderTest,
   signal: AbortSignal,
-): Promise<PinnedSymbol[]> {
+): Promise<ExposedSymbol[]> {
   const texts = listSymbolCandidates(change).flatMap(({ kind, text }) => (kind === 'path' ? [] : [text]))
   const missing = await findMissingTexts(base, new Set(texts), signal)
-  return selectPinnedSymbols({ ...change, baseHas: (text) => !missing.has(text) })
+  return selectExposedSymbols({ ...change, baseHas: (text) => !missing.has(text) })
 }
 
 /** Parts of the stream overlap by this much, which is more than the length of any text that is looked for. */

@@ -31,10 +31,10 @@ export function buildReviewInput(
   task: KnownTask,
   { instruction = [], adds, tests = [] }: TaskAlteration = {},
 ): ReviewInput {
-  const { draft, pinned, failToPass, source, base } = task
+  const { draft, exposed, failToPass, source, base } = task
   const written = adds === undefined ? draft : { ...draft, expected: `${draft.expected}\n\n${adds}` }
   return {
-    instruction: replaceEachOnce(renderInstruction(written, pinned), instruction),
+    instruction: replaceEachOnce(renderInstruction(written, exposed), instruction),
     hidden: buildHiddenTests(task, tests),
     failToPass,
     source,
@@ -82,7 +82,7 @@ const KnownTask = z.object({
     reproduction: z.string().nullable(),
     constraints: z.array(z.string()),
   }),
-  pinned: z.array(
+  exposed: z.array(
     z.object({ kind: z.enum(['name', 'literal', 'path']), text: z.string(), signature: z.string().nullable() }),
   ),
   failToPass: z.array(z.string()),

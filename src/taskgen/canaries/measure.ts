@@ -173,7 +173,7 @@ function readKnownTask(name: string): KnownTask {
 const toPullRequestText = ({ pullRequest }: KnownTask): PullRequestText => ({ ...pullRequest, issues: [] })
 
 const buildLintFacts = (task: KnownTask, { body }: PullRequestText): LintFacts => ({
-  pinned: task.pinned,
+  exposed: task.exposed,
   source: task.source,
   failToPass: task.failToPass,
   hidden: buildHiddenTests(task),

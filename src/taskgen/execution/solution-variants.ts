@@ -1,7 +1,7 @@
 import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import { decodeText, unquotePath } from '../candidates/read-diffs.ts'
-import { scanCode } from '../lint/pinned-symbols.ts'
+import { scanCode } from '../lint/exposed-symbols.ts'
 import { listCodeLines, removeAnnotations } from './python-code.ts'
 import { listTypeLines, removeTypes } from './typescript-code.ts'
 

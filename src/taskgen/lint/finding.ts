@@ -1,5 +1,5 @@
 import type { HiddenTests } from '../../grading/suite.ts'
-import type { PinnedSymbol } from './render-instruction.ts'
+import type { ExposedSymbol } from './render-instruction.ts'
 
 /** A violation in an instruction. The rule is also the rejection reason if it blocks. */
 export type LintFinding = { rule: LintRule; detail: string; excerpt: string }
@@ -27,7 +27,7 @@ export const isBlocking = ({ rule }: LintFinding): boolean => rule !== 'injectio
 
 /** Facts that an instruction must state and must not reveal. */
 export type LintFacts = {
-  pinned: readonly PinnedSymbol[]
+  exposed: readonly ExposedSymbol[]
   /** The change itself, as a patch. */
   source: string
   hidden: HiddenTests
@@ -48,8 +48,8 @@ export type LintFacts = {
 export type ParsedInstruction = {
   /** Everything except the generated interface section. */
   prose: string
-  /** The prose without pinned texts, which may occur in an instruction and are not leaks. */
-  unpinnedProse: string
+  /** The prose without exposed symbols, which may occur in an instruction and are not leaks. */
+  proseWithoutExposed: string
   whole: string
 }
 

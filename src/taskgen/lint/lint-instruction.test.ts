@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { DRAFT } from '../../../test/support/taskgen/scripted-answers.ts'
 import { isBlocking, type LintFacts } from './finding.ts'
 import { findInjections, lintInstruction } from './lint-instruction.ts'
-import { type PinnedSymbol, renderInstruction } from './render-instruction.ts'
+import { type ExposedSymbol, renderInstruction } from './render-instruction.ts'
 
 const GOLD = [
   'diff --git a/parse.py b/parse.py',
@@ -16,14 +16,14 @@ const GOLD = [
   '',
 ].join('\n')
 
-const PINNED: PinnedSymbol[] = [
+const EXPOSED: ExposedSymbol[] = [
   { kind: 'name', text: 'parse_duration', signature: 'def parse_duration(text, *, strict=False)' },
   { kind: 'literal', text: 'unknown unit', signature: null },
   { kind: 'path', text: 'clock/parse.py', signature: null },
 ]
 
 const FACTS: LintFacts = {
-  pinned: PINNED,
+  exposed: EXPOSED,
   source: GOLD,
   hidden: { files: [{ path: 'tests/test_parse.py', content: '', executable: false }], deleted: ['tests/old_spec.py'] },
   failToPass: ['tests/test_parse.py::TestParse::test_reads_hours[1h]', 'durations > reads an hour'],
@@ -34,11 +34,11 @@ const FACTS: LintFacts = {
   isEnglish: true,
 }
 
-const GOOD = renderInstruction(DRAFT, PINNED)
+const GOOD = renderInstruction(DRAFT, EXPOSED)
 const rulesOf = (markdown: string, facts: Partial<LintFacts> = {}) => [
   ...new Set(lintInstruction(markdown, { ...FACTS, ...facts }).map(({ rule }) => rule)),
 ]
-const adding = (text: string): string => renderInstruction({ ...DRAFT, problem: `${DRAFT.problem}\n\n${text}` }, PINNED)
+const adding = (text: string): string => renderInstruction({ ...DRAFT, problem: `${DRAFT.problem}\n\n${text}` }, EXPOSED)
 
 test('accepts a good instruction', () => {
   expect(lintInstruction(GOOD, FACTS)).toEqual([])
@@ -111,10 +111,10 @@ test('allows code of the change in a fence only if the issue shows it', () => {
 test('refuses a text that is too short, regardless of its names', () => {
   const many = Array.from(
     { length: 80 },
-    (_, at): PinnedSymbol => ({ kind: 'name', text: `name_${at}`, signature: null }),
+    (_, at): ExposedSymbol => ({ kind: 'name', text: `name_${at}`, signature: null }),
   )
   const short = renderInstruction({ ...DRAFT, problem: 'It fails.', expected: 'It works.' }, many)
-  expect(rulesOf(short, { pinned: many })).toEqual(['too_short'])
+  expect(rulesOf(short, { exposed: many })).toEqual(['too_short'])
 })
 
 test.each([
@@ -122,8 +122,8 @@ test.each([
   'Библиотека не умеет читать промежутки времени, записанные текстом. '.repeat(10),
 ])('another language: %s', (problem) => {
   const draft = { ...DRAFT, title: 'X', problem, expected: problem, constraints: [] }
-  expect(rulesOf(renderInstruction(draft, PINNED))).toEqual(['non_english'])
-  expect(rulesOf(renderInstruction(draft, PINNED), { isEnglish: false })).toEqual([])
+  expect(rulesOf(renderInstruction(draft, EXPOSED))).toEqual(['non_english'])
+  expect(rulesOf(renderInstruction(draft, EXPOSED), { isEnglish: false })).toEqual([])
 })
 
 describe('the generated part', () => {
@@ -143,7 +143,7 @@ describe('the generated part', () => {
 
   test('includes every exposed symbol in any text', () => {
     const symbol = fc.record({
-      kind: fc.constantFrom<PinnedSymbol['kind']>('name', 'literal', 'path'),
+      kind: fc.constantFrom<ExposedSymbol['kind']>('name', 'literal', 'path'),
       text: fc.string({ minLength: 1, maxLength: 30 }),
       signature: fc.option(fc.string({ maxLength: 30 })),
     })
@@ -157,8 +157,8 @@ describe('the generated part', () => {
       constraints: fc.array(words, { maxLength: 3 }),
     })
     fc.assert(
-      fc.property(draft, fc.array(symbol, { maxLength: 6 }), (given, pinned) => {
-        expect(rulesOf(renderInstruction(given, pinned), { pinned })).not.toContain('unpinned_symbol')
+      fc.property(draft, fc.array(symbol, { maxLength: 6 }), (given, exposed) => {
+        expect(rulesOf(renderInstruction(given, exposed), { exposed })).not.toContain('unpinned_symbol')
       }),
     )
   })

@@ -7,14 +7,14 @@ import {
   newFinding,
   type ParsedInstruction,
 } from './finding.ts'
-import { type PinnedSymbol, renderInterface } from './render-instruction.ts'
+import { type ExposedSymbol, renderInterface } from './render-instruction.ts'
 
 /** Matches possible commit ids. A match after a digit and a dot would be part of a number. */
 const COMMIT_ID = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
 
 /** Finds commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
-function findCommits({ unpinnedProse }: ParsedInstruction, facts: LintFacts): LintFinding[] {
-  return listMatches(unpinnedProse, COMMIT_ID)
+function findCommits({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  return listMatches(proseWithoutExposed, COMMIT_ID)
     .filter(
       (id) => (/\d/.test(id) && /[a-f]/i.test(id)) || facts.commits.some((each) => each.startsWith(id.toLowerCase())),
     )
@@ -54,20 +54,20 @@ const NUMBERS = [
   /(?<!\w)![1-9]\d{1,6}\b/g,
 ]
 
-const findNumbers = ({ unpinnedProse }: ParsedInstruction): LintFinding[] =>
-  NUMBERS.flatMap((pattern) => listMatches(unpinnedProse, pattern)).map((text) =>
+const findNumbers = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] =>
+  NUMBERS.flatMap((pattern) => listMatches(proseWithoutExposed, pattern)).map((text) =>
     newFinding('leak_number', 'This looks like the number of an issue or a pull request.', text),
   )
 
 /** Matches lower-case single-word logins only as mentions, because many are ordinary words. */
-function findAuthors({ unpinnedProse }: ParsedInstruction, facts: LintFacts): LintFinding[] {
-  const lowerCase = unpinnedProse.toLowerCase()
+function findAuthors({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  const lowerCase = proseWithoutExposed.toLowerCase()
   return facts.authors
     .map((name) => name.trim())
     .filter((name) => name.length >= 3)
     .filter((name) =>
       /^[a-z]+$/.test(name)
-        ? indexOfWord(unpinnedProse, `@${name}`) >= 0
+        ? indexOfWord(proseWithoutExposed, `@${name}`) >= 0
         : indexOfWord(lowerCase, name.toLowerCase()) >= 0,
     )
     .map((name) => newFinding('leak_author', 'This names an author of the change.', name))
@@ -77,31 +77,31 @@ const ID_SPLIT = /::| > | › |#|\/| /
 const ID_NAME_MIN = 5
 
 /** Finds whole test ids, and test names that are identifiers and not sentences. */
-function findTestIds({ unpinnedProse }: ParsedInstruction, { failToPass, pinned }: LintFacts): LintFinding[] {
-  const pinnedTexts = new Set(pinned.map(({ text }) => text))
+function findTestIds({ proseWithoutExposed }: ParsedInstruction, { failToPass, exposed }: LintFacts): LintFinding[] {
+  const exposedTexts = new Set(exposed.map(({ text }) => text))
   const ids = failToPass.flatMap((id) => {
     const name = (id.split(ID_SPLIT).at(-1) ?? '').replace(/\[.*$/s, '').split('.').at(-1) ?? ''
     const isName =
-      name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !pinnedTexts.has(name)
+      name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !exposedTexts.has(name)
     return isName ? [id, name] : [id]
   })
-  return findTexts('leak_test_id', 'This is the name of a hidden test.', unpinnedProse, ids)
+  return findTexts('leak_test_id', 'This is the name of a hidden test.', proseWithoutExposed, ids)
 }
 
 /** Matches bare file names only if they look like tests; data files have arbitrary names. */
-function findTestFiles({ unpinnedProse }: ParsedInstruction, { hidden, pinned }: LintFacts): LintFinding[] {
-  const pinnedTexts = new Set(pinned.map(({ text }) => text))
+function findTestFiles({ proseWithoutExposed }: ParsedInstruction, { hidden, exposed }: LintFacts): LintFinding[] {
+  const exposedTexts = new Set(exposed.map(({ text }) => text))
   const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
   const names = paths.map((path) => path.slice(path.lastIndexOf('/') + 1)).filter((name) => /test|spec/i.test(name))
-  const all = [...paths, ...names].filter((text) => !pinnedTexts.has(text))
-  return findTexts('leak_test_file', 'This is a file of the hidden tests.', unpinnedProse, all)
+  const all = [...paths, ...names].filter((text) => !exposedTexts.has(text))
+  return findTexts('leak_test_file', 'This is a file of the hidden tests.', proseWithoutExposed, all)
 }
 
 const TESTS =
   /\b(?:the|these|those|hidden|failing|existing|provided|accompanying|our|unit|regression)\s+(?:(?:new|hidden|failing|existing|unit|updated)\s+)?tests?\b|\btest\s+(?:suites?|files?|cases?)\b/gi
 
-const findTestMentions = ({ unpinnedProse }: ParsedInstruction): LintFinding[] =>
-  listMatches(unpinnedProse, TESTS).map((text) =>
+const findTestMentions = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] =>
+  listMatches(proseWithoutExposed, TESTS).map((text) =>
     newFinding('leak_tests', 'An instruction must not mention tests.', text),
   )
 
@@ -140,20 +140,20 @@ export function lintInstruction(markdown: string, facts: LintFacts): LintFinding
 }
 
 /** Recognises the generated interface section by exact match, so that a text cannot imitate it. */
-function parseInstruction(markdown: string, { pinned }: LintFacts): ParsedInstruction {
-  const block = renderInterface(pinned)
+function parseInstruction(markdown: string, { exposed }: LintFacts): ParsedInstruction {
+  const block = renderInterface(exposed)
   const prose = block !== '' && markdown.endsWith(block) ? markdown.slice(0, -block.length) : markdown
-  const texts = pinned.map(({ text }) => text).filter((text) => text.length >= PINNED_MIN)
+  const texts = exposed.map(({ text }) => text).filter((text) => text.length >= EXPOSED_MIN)
   const longestFirst = texts.sort((one, other) => other.length - one.length)
-  return { whole: markdown, prose, unpinnedProse: longestFirst.reduce(removeWord, prose) }
+  return { whole: markdown, prose, proseWithoutExposed: longestFirst.reduce(removeWord, prose) }
 }
 
 /** Removes a word, but not inside a longer word. */
 const removeWord = (text: string, word: string): string =>
   text.split(word).reduce((before, after) => `${before}${/\w$/.test(before) || /^\w/.test(after) ? word : ' '}${after}`)
 
-/** Minimum length of a pinned text that is removed. Shorter ones are common in other text. */
-const PINNED_MIN = 4
+/** Minimum length of a exposed text that is removed. Shorter ones are common in other text. */
+const EXPOSED_MIN = 4
 
 const LINE_MIN = 40
 const SHINGLE_WORDS = 8
@@ -162,7 +162,7 @@ const SHARED_SHARE_MAX = 0.02
 /** Measures how much of the change the text contains. */
 function findOverlap(parsed: ParsedInstruction, facts: LintFacts): LintFinding[] {
   const gold = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
-  const text = removeKnownCode(parsed.unpinnedProse, facts.issueText)
+  const text = removeKnownCode(parsed.proseWithoutExposed, facts.issueText)
   return [...findCopiedLines(text, gold), ...findCopiedShingles(text, gold)]
 }
 
@@ -210,7 +210,13 @@ const WORDS_MAX = 600
 type ProseRule = (parsed: ParsedInstruction, facts: LintFacts) => LintFinding[]
 
 /** Rules on the form of an instruction. */
-const proseRules: readonly ProseRule[] = [checkLength, checkHiddenText, checkPictures, checkEnglish, checkPinnedSymbols]
+const proseRules: readonly ProseRule[] = [
+  checkLength,
+  checkHiddenText,
+  checkPictures,
+  checkEnglish,
+  checkExposedSymbols,
+]
 
 const splitWords = (text: string): string[] => text.match(/[\p{L}\p{N}_]+(?:['’.-][\p{L}\p{N}_]+)*/gu) ?? []
 
@@ -267,8 +273,8 @@ function checkEnglish({ prose }: ParsedInstruction, { isEnglish }: LintFacts): L
     : []
 }
 
-function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts): LintFinding[] {
-  return pinned
+function checkExposedSymbols({ whole }: ParsedInstruction, { exposed }: LintFacts): LintFinding[] {
+  return exposed
     .filter((symbol) => !isStated(whole, symbol))
     .map(({ kind, text }) =>
       newFinding(
@@ -280,7 +286,7 @@ function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts)
 }
 
 /** Returns true if the text contains a literal, as it is written in code or as it is read. */
-const isStated = (whole: string, { kind, text }: PinnedSymbol): boolean =>
+const isStated = (whole: string, { kind, text }: ExposedSymbol): boolean =>
   whole.includes(text) || (kind === 'literal' && whole.includes(text.replaceAll(/\\(["'`\\])/g, '$1')))
 
 /** Phrases that address a model rather than a reader. */

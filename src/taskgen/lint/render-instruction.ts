@@ -1,7 +1,7 @@
 import { START_COMMAND } from '../../grading/services/services.ts'
 
 /** A name, literal or path that the tests use, the change introduces, and a solver could not guess. */
-export type PinnedSymbol = { kind: 'name' | 'literal' | 'path'; text: string; signature: string | null }
+export type ExposedSymbol = { kind: 'name' | 'literal' | 'path'; text: string; signature: string | null }
 
 /** Structured answer of the author model. */
 export type InstructionDraft = {
@@ -19,7 +19,7 @@ export type InstructionDraft = {
  */
 export function renderInstruction(
   draft: InstructionDraft,
-  pinned: readonly PinnedSymbol[],
+  exposed: readonly ExposedSymbol[],
   servers: readonly string[] = [],
 ): string {
   const parts = [
@@ -31,7 +31,7 @@ export function renderInstruction(
     ...renderSection('Constraints', draft.constraints.map((each) => `- ${oneLine(each)}`).join('\n')),
     ...renderSection('Servers', renderServers(servers)),
   ]
-  return `${parts.join('\n\n')}\n${renderInterface(pinned)}`
+  return `${parts.join('\n\n')}\n${renderInterface(exposed)}`
 }
 
 const renderServers = (servers: readonly string[]): string =>
@@ -49,22 +49,22 @@ const closeFence = (text: string): string =>
   (text.match(/^ {0,3}```/gm)?.length ?? 0) % 2 === 1 ? `${text}\n\`\`\`` : text
 
 /** Renders the interface section, which is always the last part. Empty without names. */
-export function renderInterface(pinned: readonly PinnedSymbol[]): string {
-  if (pinned.length === 0) return ''
+export function renderInterface(exposed: readonly ExposedSymbol[]): string {
+  if (exposed.length === 0) return ''
   const lines = [
-    ...renderList('New files, by path:', pinned, 'path'),
-    ...renderList('Names:', pinned, 'name'),
-    ...renderList('Texts, to the letter:', pinned, 'literal'),
+    ...renderList('New files, by path:', exposed, 'path'),
+    ...renderList('Names:', exposed, 'name'),
+    ...renderList('Texts, to the letter:', exposed, 'literal'),
   ]
   return `\n## Interface\n\nOther code relies on exactly these.\n\n${lines.join('\n')}\n`
 }
 
-function renderList(title: string, pinned: readonly PinnedSymbol[], kind: PinnedSymbol['kind']): string[] {
-  const symbols = pinned.filter((each) => each.kind === kind)
+function renderList(title: string, exposed: readonly ExposedSymbol[], kind: ExposedSymbol['kind']): string[] {
+  const symbols = exposed.filter((each) => each.kind === kind)
   return symbols.length === 0 ? [] : [title, '', ...symbols.map(renderLine), '']
 }
 
-const renderLine = ({ text, signature }: PinnedSymbol): string =>
+const renderLine = ({ text, signature }: ExposedSymbol): string =>
   signature === null ? `- ${quoteCode(text)}` : `- ${quoteCode(text)}: ${quoteCode(signature)}`
 
 /** Quotes a text with one more backtick than its longest run of backticks. */

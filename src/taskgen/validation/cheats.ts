@@ -3,7 +3,7 @@ import { languages } from '../../grading/languages/languages.ts'
 import { type Cheat, DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
 import { cheats } from '../../trials/cheats/cheats.ts'
 import { unquotePath } from '../candidates/read-diffs.ts'
-import type { PinnedSymbol } from '../lint/render-instruction.ts'
+import type { ExposedSymbol } from '../lint/render-instruction.ts'
 
 /**
  * A cheat and its consequence for a task on which it succeeds. `weak` is recorded and does not reject the task: tests that
@@ -75,7 +75,7 @@ CODE`,
 }
 
 /** Names that a task requires, and the solution's patch, which shows their files. */
-type TaskInterface = { pinned: readonly PinnedSymbol[]; source: string }
+type TaskInterface = { exposed: readonly ExposedSymbol[]; source: string }
 
 const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
 
@@ -83,8 +83,8 @@ const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
  * Returns cheats that define everything that the instruction names, with constant results. Empty if nothing is named,
  * or if no stub can be written without knowing types (`stubs` of the language is empty).
  */
-function listNullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
-  const names = pinned.filter(({ kind }) => kind === 'name').flatMap(parseName)
+function listNullImplementations({ exposed, source }: TaskInterface): GuardedCheat[] {
+  const names = exposed.filter(({ kind }) => kind === 'name').flatMap(parseName)
   const files = listChangedFiles(source)
   if (names.length === 0) return []
   return CONSTANTS.flatMap((constant) => {
@@ -104,7 +104,7 @@ function listNullImplementations({ pinned, source }: TaskInterface): GuardedChea
 const STUB_NAME = /^[A-Za-z_]\w{0,100}$/
 
 /** Returns the last part of a dotted name. The parts before it may be defined in the file already. */
-function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
+function parseName({ text, signature }: ExposedSymbol): StubbedName[] {
   const name =
     text
       .split(/[.:#]+/)

@@ -30,7 +30,7 @@ async function validateGenerated(
     source,
     counts,
     lists: whole.lists,
-    pinned: whole.pinned,
+    exposed: whole.exposed,
     outputFolder: join(fixture.folder, 'output'),
     onTrial: (what: string) => void tried.push(what),
   }

@@ -13,7 +13,7 @@ import { DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
 import { runTrial } from '../../trials/run-trial.ts'
 import type { TrialRequest } from '../../trials/trial-request.ts'
 import { findStaticWeakness, rateStrength } from '../../trials/verifier-strength.ts'
-import type { PinnedSymbol } from '../lint/render-instruction.ts'
+import type { ExposedSymbol } from '../lint/render-instruction.ts'
 import type { TaskCalibration } from '../schema.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
 import { FOUND_EXIT_CODE, type GuardedCheat, listGuardedCheats } from './cheats.ts'
@@ -24,7 +24,7 @@ export type ValidateTaskInput = {
   lists: TestLists
   /** The reference solution, as a patch. */
   source: string
-  pinned: readonly PinnedSymbol[]
+  exposed: readonly ExposedSymbol[]
   /** Folder for the output of the trials. */
   outputFolder: string
   counts?: TrialCounts

@@ -19,7 +19,7 @@ type Edit = (good: InstructionDraft, known: KnownPull) => Partial<InstructionDra
 const edited =
   (edit: Edit): InstructionCanary['spoil'] =>
   (good, known) =>
-    renderInstruction({ ...good, ...edit(good, known) }, known.facts.pinned)
+    renderInstruction({ ...good, ...edit(good, known) }, known.facts.exposed)
 
 /** Appends a sentence to the expected behaviour. */
 const adding = (sentence: (known: KnownPull) => string): InstructionCanary['spoil'] =>
@@ -27,14 +27,14 @@ const adding = (sentence: (known: KnownPull) => string): InstructionCanary['spoi
 
 /** Removes the generated part, so that only the text of the model is left. */
 const withoutInterface: InstructionCanary['spoil'] = (good, { facts }) => {
-  const whole = renderInstruction(good, facts.pinned)
-  return whole.slice(0, whole.length - renderInterface(facts.pinned).length)
+  const whole = renderInstruction(good, facts.exposed)
+  return whole.slice(0, whole.length - renderInterface(facts.exposed).length)
 }
 
 const renamed =
   (from: string, to: string): InstructionCanary['spoil'] =>
   (good, { facts }) =>
-    renderInstruction(good, facts.pinned).replaceAll(from, to)
+    renderInstruction(good, facts.exposed).replaceAll(from, to)
 
 /** Returns every line that the change adds, with whitespace. */
 const added = ({ split }: KnownPull): string[] =>

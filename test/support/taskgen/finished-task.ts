@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { HiddenTests, RunPlan, TestLists } from '../../../src/grading/suite.ts'
 import { emitTask } from '../../../src/taskgen/assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../../src/taskgen/assembly/generated-task.ts'
-import type { PinnedSymbol } from '../../../src/taskgen/lint/render-instruction.ts'
+import type { ExposedSymbol } from '../../../src/taskgen/lint/render-instruction.ts'
 
 type SourceFiles = Record<string, string>
 
@@ -16,7 +16,7 @@ export type HandmadePullRequest = {
   tests: SourceFiles
   lists: TestLists
   plan: RunPlan
-  pinned: PinnedSymbol[]
+  exposed: ExposedSymbol[]
   /** Lines of the Dockerfile after the repository is copied: before and after its commit. */
   before: string
   after: string
@@ -47,7 +47,7 @@ export const SHOP: HandmadePullRequest = {
     guards: [],
   },
   plan: { runner: 'unittest', prepare: [], targets: ['tests/test_totals.py'], timeoutSec: 120 },
-  pinned: [{ kind: 'name', text: 'average', signature: 'def average(prices)' }],
+  exposed: [{ kind: 'name', text: 'average', signature: 'def average(prices)' }],
   before: '',
   after: '',
 }

@@ -6,7 +6,7 @@ import { type SplitCommit, splitCommit } from '../../candidates/split-commit.ts'
 import { readSubmodules, type SubmoduleFiles } from '../../environment/read-submodules.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
 import type { LintFacts } from '../../lint/finding.ts'
-import type { PinnedSymbol } from '../../lint/render-instruction.ts'
+import type { ExposedSymbol } from '../../lint/render-instruction.ts'
 import { done, type StageResult } from '../../stage-result.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
 
@@ -42,19 +42,19 @@ function requireDone<T>(result: StageResult<T>): T {
   throw new Error(`The change can no longer be read: ${result.detail}`)
 }
 
-type InstructionContext = { change: SplitCommit; pinned: readonly PinnedSymbol[]; failToPass: readonly string[] }
+type InstructionContext = { change: SplitCommit; exposed: readonly ExposedSymbol[]; failToPass: readonly string[] }
 
 /** Loads the facts that an instruction is checked against. */
 export async function loadLintFacts(
   { candidate }: CandidateState,
   context: StageContext,
-  { change, pinned, failToPass }: InstructionContext,
+  { change, exposed, failToPass }: InstructionContext,
   signal: AbortSignal,
 ): Promise<LintFacts> {
   const repository = await context.repository()
   const { authors, commits } = await readCommits(repository.location, candidate, signal)
   return {
-    pinned,
+    exposed,
     source: change.source,
     hidden: change.hidden,
     failToPass,
@@ -126,7 +126,7 @@ const ExecutionOutput = z.object({
   fixedRuns: z.number().default(0),
 })
 
-const Pinned = z.object({
+const StoredSymbol = z.object({
   kind: z.enum(['name', 'literal', 'path']),
   text: z.string(),
   signature: z.string().nullable(),
@@ -134,7 +134,8 @@ const Pinned = z.object({
 const AuthoringOutput = z.object({
   title: z.string(),
   markdown: z.string(),
-  pinned: z.array(Pinned),
+  /** The exposed symbols, under the name that stored results have. */
+  pinned: z.array(StoredSymbol),
   author: z.string(),
 })
 

@@ -2,7 +2,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { emitTask } from '../../assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
-import { findPinnedSymbols, writeInstruction } from '../../authoring/author.ts'
+import { findExposedSymbols, writeInstruction } from '../../authoring/author.ts'
 import { splitCommit, widenSource } from '../../candidates/split-commit.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { execute } from '../../execution/execute.ts'
@@ -97,7 +97,7 @@ const lintStage: Stage = {
   async run(state, context, signal) {
     const { failToPass } = parseExecution(state).lists
     const change = await readChange(state, context, signal)
-    const instructionContext = { change, failToPass, pinned: parseInstruction(state).pinned }
+    const instructionContext = { change, failToPass, exposed: parseInstruction(state).pinned }
     const findings = lintInstruction(
       instructionText(state),
       await loadLintFacts(state, context, instructionContext, signal),
@@ -124,13 +124,13 @@ export const authoringStage: Stage = {
     const { lists, messages, failsByAssertion, buildErrors, newTests, plan } = parseExecution(state)
     const change = await readChange(state, context, signal)
     const { location } = await context.repository()
-    const pinned = await findPinnedSymbols({ location, commit: candidate.base }, change, signal)
-    if (!failsByAssertion && pinned.length === 0)
+    const exposed = await findExposedSymbols({ location, commit: candidate.base }, change, signal)
+    if (!failsByAssertion && exposed.length === 0)
       return reject(
         'error_only_f2p',
         'The fail-to-pass tests fail only because of a missing symbol, and that symbol could not be determined.',
       )
-    const instructionContext = { change, pinned, failToPass: lists.failToPass }
+    const instructionContext = { change, exposed, failToPass: lists.failToPass }
     const facts = await loadLintFacts(state, context, instructionContext, signal)
     await using model = await context.model('author', AUTHOR_LIMITS)
     const servers = plan.services?.names
@@ -139,8 +139,8 @@ export const authoringStage: Stage = {
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value
     return done({
-      output: toJson({ title: draft.title, markdown, pinned, author: model.name }),
-      evidence: toJson({ specSource, rounds, bill, warnings, pinned }),
+      output: toJson({ title: draft.title, markdown, pinned: exposed, author: model.name }),
+      evidence: toJson({ specSource, rounds, bill, warnings, pinned: exposed }),
       concerns: warnings.map(({ detail, excerpt }) => `${detail} ${excerpt}`.trim()),
       title: draft.title,
     })
@@ -215,7 +215,7 @@ const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
       source,
       lists: parseExecution(state).lists,
       executedRuns: countReusableRuns(state),
-      pinned: parseInstruction(state).pinned,
+      exposed: parseInstruction(state).pinned,
     }
     const validated = await validateTask(context.provider(), input, signal)
     return validated.kind === 'done' ? done({ output: null, evidence: toJson(validated.value) }) : validated

@@ -4,7 +4,7 @@ import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { parsePatch } from '../candidates/read-diffs.ts'
-import { scanCode, selectPinnedSymbols } from './pinned-symbols.ts'
+import { scanCode, selectExposedSymbols } from './exposed-symbols.ts'
 
 const patchOf = (path: string, added: string, isNew = false): string =>
   [
@@ -22,8 +22,8 @@ const testsOf = (path: string, content: string): HiddenTests => ({
   deleted: [],
 })
 
-const pinnedIn = (source: string, hidden: HiddenTests, base = '') =>
-  selectPinnedSymbols({
+const exposedIn = (source: string, hidden: HiddenTests, base = '') =>
+  selectExposedSymbols({
     source,
     hidden,
     baseHas: (text) => base.split(/[^\w-]+/).includes(text) || base.includes(` ${text} `),
@@ -123,7 +123,7 @@ describe('symbols that cannot be guessed', () => {
       [['retry_count', null]],
     ],
   ])('in %s', (_name, path, added, testPath, text, names) => {
-    const found = pinnedIn(patchOf(path, added), testsOf(testPath, text), ' list now text each other first go ctx ')
+    const found = exposedIn(patchOf(path, added), testsOf(testPath, text), ' list now text each other first go ctx ')
     expect(found.filter(({ kind }) => kind === 'name').map(({ text: name, signature }) => [name, signature])).toEqual(
       names,
     )
@@ -134,33 +134,33 @@ describe('symbols that cannot be guessed', () => {
       patchOf('a.py', 'def retry(): pass\ndef known(): pass'),
       testsOf('t.py', 'a.retry(); a.known()'),
     ]
-    expect(pinnedIn(source, hidden, 'known retry_count').map(({ text }) => text)).toEqual(['retry'])
+    expect(exposedIn(source, hidden, 'known retry_count').map(({ text }) => text)).toEqual(['retry'])
   })
 
   test('omits names that tests define themselves', () => {
     const source = patchOf('a.py', 'payload = read()\nreturn payload')
-    expect(pinnedIn(source, testsOf('t.py', 'payload = {}\nassert go(payload)'))).toEqual([])
-    expect(pinnedIn(source, testsOf('t.py', 'payload = {}\nassert a.payload')).map(({ text }) => text)).toEqual([
+    expect(exposedIn(source, testsOf('t.py', 'payload = {}\nassert go(payload)'))).toEqual([])
+    expect(exposedIn(source, testsOf('t.py', 'payload = {}\nassert a.payload')).map(({ text }) => text)).toEqual([
       'payload',
     ])
   })
 
   test('treats a name that is also a string as a name', () => {
     const source = patchOf('a.js', "export const E_BROKEN = make('E_BROKEN')")
-    expect(pinnedIn(source, testsOf('a.test.js', "import { E_BROKEN } from 'a'\nis(e.code, 'E_BROKEN')"))).toEqual([
+    expect(exposedIn(source, testsOf('a.test.js', "import { E_BROKEN } from 'a'\nis(e.code, 'E_BROKEN')"))).toEqual([
       { kind: 'name', text: 'E_BROKEN', signature: 'export const E_BROKEN' },
     ])
   })
 
   test('ignores comments and documentation', () => {
     const source = patchOf('a.py', '# idempotent\n"""Flushes idempotent things."""\nx = 1')
-    expect(pinnedIn(source, testsOf('t.py', '# idempotent\nassert idempotent'))).toEqual([])
+    expect(exposedIn(source, testsOf('t.py', '# idempotent\nassert idempotent'))).toEqual([])
   })
 
   test('exposes exact strings and the fixed parts of interpolated strings', () => {
     const source = patchOf('a.py', 'raise E(f"cannot parse {value!r}: too short")\nkind = "dry-run"\nlog("other text")')
     const hidden = testsOf('t.py', 'assert str(e) == "cannot parse \'x\': too short"\nrun("dry-run")')
-    expect(pinnedIn(source, hidden)).toEqual(
+    expect(exposedIn(source, hidden)).toEqual(
       [': too short', 'cannot parse', 'dry-run'].map((text) => ({ kind: 'literal', text, signature: null })),
     )
   })
@@ -172,15 +172,15 @@ describe('symbols that cannot be guessed', () => {
     ['lib/fresh.js', "const x = require('../lib/refresh')", false],
     ['lib/fresh.js', "say('fresh')", false],
     ['include/acme/span.hpp', '#include "acme/span.hpp"', true],
-  ])('exposes the new file %s if loaded by %j: %s', (path, text, isPinned) => {
-    const found = pinnedIn(patchOf(path, 'x', true), testsOf('test/a.test.js', text))
-    expect(found.filter(({ kind }) => kind === 'path').map((each) => each.text)).toEqual(isPinned ? [path] : [])
+  ])('exposes the new file %s if loaded by %j: %s', (path, text, isExposed) => {
+    const found = exposedIn(patchOf(path, 'x', true), testsOf('test/a.test.js', text))
+    expect(found.filter(({ kind }) => kind === 'path').map((each) => each.text)).toEqual(isExposed ? [path] : [])
   })
 
   test('reads a patch as UTF-8', () => {
     const latin1 = (text: string) => Buffer.from(text).toString('latin1')
     const source = latin1(patchOf('a.py', 'x = "größer als"'))
-    expect(pinnedIn(source, testsOf('t.py', latin1('assert x == "größer als"')))[0]?.text).toBe('größer als')
+    expect(exposedIn(source, testsOf('t.py', latin1('assert x == "größer als"')))[0]?.text).toBe('größer als')
   })
 })
 
@@ -189,8 +189,8 @@ const line = fc.string({ unit: fc.constantFrom(...'ab \'"`#/+-@{}()=\\\n$'.split
 test('scans any text to its end', () => {
   fc.assert(
     fc.property(line, line, fc.constantFrom('a.py', 'a.js', 'a.rs', 'a.php', 'a.sql', 'a'), (added, text, path) => {
-      const found = pinnedIn(patchOf(path, added), testsOf(path, text))
-      for (const { text: pinned } of found) expect(`${added}\n${text}`).toContain(pinned)
+      const found = exposedIn(patchOf(path, added), testsOf(path, text))
+      for (const { text: exposed } of found) expect(`${added}\n${text}`).toContain(exposed)
     }),
   )
 })
@@ -226,5 +226,5 @@ test('scans large changes and tests quickly', async () => {
     'tests/test_a.py',
     text(200_000, (n) => `n${n}abc "text ${n} of tests"`),
   )
-  expect(await cpuMs(() => pinnedIn(source, hidden))).toBeLessThan(5000)
+  expect(await cpuMs(() => exposedIn(source, hidden))).toBeLessThan(5000)
 })

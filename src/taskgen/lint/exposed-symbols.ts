@@ -2,7 +2,7 @@ import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText, type PatchedFile, parsePatch } from '../candidates/read-diffs.ts'
-import type { PinnedSymbol } from './render-instruction.ts'
+import type { ExposedSymbol } from './render-instruction.ts'
 
 export type ChangeUnderTest = { source: string; hidden: HiddenTests }
 
@@ -11,12 +11,12 @@ export type ChangeUnderTest = { source: string; hidden: HiddenTests }
  * scanned whole; symbols of old lines also occur in the base tree and are dropped. `baseHas` checks for an exact
  * whole-word match in the base tree.
  */
-export function selectPinnedSymbols(change: ChangeUnderTest & { baseHas(text: string): boolean }): PinnedSymbol[] {
+export function selectExposedSymbols(change: ChangeUnderTest & { baseHas(text: string): boolean }): ExposedSymbol[] {
   return listSymbolCandidates(change).filter(({ kind, text }) => kind === 'path' || !change.baseHas(text))
 }
 
 /** Lists the texts that must be looked up in the base tree. */
-export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): PinnedSymbol[] {
+export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): ExposedSymbol[] {
   const gold = parsePatch(source)
   const tests = hidden.files.map(({ path, content }) => ({ path, text: decodeText(content) }))
   const scannedTests = tests.map(({ path, text }) => scanCode(text, findSourceLanguage(path)))
@@ -43,7 +43,7 @@ function findNames(
   gold: readonly ScannedCode[],
   tests: readonly ScannedCode[],
   blocks: readonly string[],
-): PinnedSymbol[] {
+): ExposedSymbol[] {
   const [introduced, used] = [collectWords(gold), collectWords(tests)]
   const ownNames = findTestOnlyNames(tests.map(({ code }) => code).join('\n'))
   const isShared = (name: string) =>
@@ -124,7 +124,7 @@ const isWorthPinning = (text: string): boolean =>
 const GENERIC_FILE_NAMES = ['__init__', 'index', 'mod', 'lib', 'main']
 
 /** Finds files that the change adds and that tests load by name. */
-function findNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): PinnedSymbol[] {
+function findNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): ExposedSymbol[] {
   const imports = tests.flatMap(({ text }) => listImports(text))
   return gold
     .filter(({ isNew, path }) => isNew && imports.some((line) => isLoaded(path, line)))
