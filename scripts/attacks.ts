@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
-import { shellCommand } from '../src/harnesses/reference.ts'
+import { createCommandHarness } from '../src/harnesses/reference.ts'
 import { calibrate } from '../src/trials/calibrate.ts'
 import { VERIFY_MODES, type VerifyMode } from '../src/trials/record.ts'
 import type { VerifierStrength } from '../src/trials/verifier-strength.ts'
@@ -141,7 +141,7 @@ async function tryAttack(
   for (let n = 0; n < tries; n += 1) {
     const folder = folderOf(task, mode === 'grader')
     const options = { isProven: true, outputFolder: newOutputFolder(bench) }
-    const { state, error } = await bench.run(folder, shellCommand(line), mode, options)
+    const { state, error } = await bench.run(folder, createCommandHarness(line), mode, options)
     if (state === 'errored') throw new Error(`The attack was not counted: ${error}`)
     if (state === 'passed') wins += 1
   }

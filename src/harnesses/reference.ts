@@ -29,7 +29,7 @@ export const nop: Harness = {
 }
 
 /** Runs a shell command as the agent, for task authors who try a solution or a cheat. Reads the instruction on stdin. */
-export const shellCommand = (line: string): Harness => ({
+export const createCommandHarness = (line: string): Harness => ({
   id: 'command',
   name: 'Shell command',
   version: '1',

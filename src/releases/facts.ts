@@ -1,5 +1,5 @@
 import { listApprovedTasks } from '../batches/tasks.ts'
-import { listOutcomes, type RunSetting } from '../comparisons/list-outcomes.ts'
+import { loadOutcomes, type RunSetting } from '../comparisons/load-outcomes.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { toNamedConfiguration } from '../comparisons/status.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -35,7 +35,7 @@ export type RunTotals = {
 export async function loadFacts(db: Db, repository: number): Promise<ReleaseFacts> {
   const listed = await listApprovedTasks(db, repository)
   const tasks = [...new Map(listed.map((task) => [task.digest, task])).values()]
-  const { settings, outcomes } = await listOutcomes(db, repository)
+  const { settings, outcomes } = await loadOutcomes(db, repository)
   const approved = new Set(tasks.map(({ digest }) => digest))
   const settingFacts = toSettingFacts(settings)
   const results = buildResults(settingFacts, outcomes, approved)

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
 
 /** Files or processes with which an agent could try to have its failed trial excluded. The trial must be scored. */
@@ -199,7 +199,7 @@ inSandboxes(({ runner, sandbox, share, isFull }) => {
     'an agent cannot have its trial excluded: $what ($mode)',
     async ({ what, line, files = { 'task.toml': quick() }, mode, state }) => {
       const task = writeTask(join(runner.folder, what.replaceAll('/', '')), files)
-      const record = await runner.run(task, shellCommand(line), mode)
+      const record = await runner.run(task, createCommandHarness(line), mode)
       expect({ state: record.state, error: record.error }).toEqual({ state: expectedState(record, state), error: null })
       expect(record.reward, JSON.stringify(record.steps)).toBeGreaterThanOrEqual(0)
     },
@@ -207,12 +207,12 @@ inSandboxes(({ runner, sandbox, share, isFull }) => {
   )
 
   test('files that prevent the sandbox are noted, and the rest is verified', async () => {
-    const clash = shellCommand('echo > out; echo hello > hello.txt')
+    const clash = createCommandHarness('echo > out; echo hello > hello.txt')
     const apart = await runner.run(writeTask(join(runner.folder, 'told'), SEPARATE), clash)
     // A Docker engine replaces the folder with the file, so nothing fails.
     const notes = sandbox === 'docker' ? [] : [expect.stringMatching(/Artifacts .* not judged.*app\/out/)]
     expect(apart).toMatchObject({ state: 'passed', steps: [{ notes }] })
-    const link = shellCommand('rm -rf /app; ln -s /srv /app')
+    const link = createCommandHarness('rm -rf /app; ln -s /srv /app')
     const steps = await runner.run(writeTask(join(runner.folder, 'told steps'), withSetup), link)
     expect(steps.steps[1]).toMatchObject({
       agent: null,
@@ -227,6 +227,10 @@ inSandboxes(({ runner, sandbox, share, isFull }) => {
     ['an environment that is never healthy', steps('', check('environment', 'false')), 'sandbox_error'],
   ])('a failure that also happens without the agent is not scored: %s', async (name, files, kind) => {
     const task = writeTask(join(runner.folder, `not counted ${name}`), files)
-    expect(await runner.run(task, shellCommand('true'))).toMatchObject({ state: 'errored', class: kind, reward: null })
+    expect(await runner.run(task, createCommandHarness('true'))).toMatchObject({
+      state: 'errored',
+      class: kind,
+      reward: null,
+    })
   })
 })

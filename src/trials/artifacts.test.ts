@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
@@ -17,7 +17,7 @@ test('artifacts are stored at their destinations, with a manifest', async () => 
   const task = writeTask(join(runner.folder, 'kept'), { 'task.toml': taskToml({ top }) })
   const work = `echo hello > hello.txt; mkdir -p /srv/out/cache; cd /srv/out; echo 1 > x.txt; echo 2 > y.tmp; echo 3 > cache/z
     echo free > /logs/artifacts/free.txt`
-  const record = await runner.run(task, shellCommand(work))
+  const record = await runner.run(task, createCommandHarness(work))
   expect(record).toMatchObject({ state: 'passed' })
   expect(record.steps[0]?.artifacts).toMatchObject([
     { source: 'hello.txt', service: 'main', destination: 'hello.txt', files: 1, bytes: 6, error: null },
@@ -39,7 +39,7 @@ test('hostile artifacts lead nowhere, overwrite nothing and do not stop the tria
     printf x > "$(printf 'new\\nline')"; echo ok > in/ok; ln -s /etc/shadow /srv/link; mkfifo /srv/dev; echo m > /srv/m/m
     d=0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789
     cd /logs/artifacts; for i in $(seq 60); do mkdir $d && cd $d || break; done`
-  const record = await runner.run(task, shellCommand(work))
+  const record = await runner.run(task, createCommandHarness(work))
   expect(record).toMatchObject({ state: 'passed' })
   const [out, link, dev, second] = record.steps[0]?.artifacts ?? []
   expect(out?.leftOut.toSorted()).toEqual([
@@ -125,7 +125,10 @@ test.each([
   ['a planted reward', 'mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt'],
   ['a planted program', 'printf "#!/bin/sh\\necho hello" > /bin/cat'],
 ])('a separate verifier is not deceived by %s', async (_, work) => {
-  expect(await runner.run(apart('not fooled'), shellCommand(work))).toMatchObject({ state: 'failed', reward: 0 })
+  expect(await runner.run(apart('not fooled'), createCommandHarness(work))).toMatchObject({
+    state: 'failed',
+    reward: 0,
+  })
 })
 
 test('a separate verifier may have a healthcheck and services', async () => {

@@ -4,7 +4,7 @@ import { ATTACKED_MODES, ATTACKS, type Attack } from '../../test/support/trials/
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
-import { oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, oracle } from '../harnesses/reference.ts'
 import { findMode } from './calibrate.ts'
 import type { VerifyMode } from './record.ts'
 import { findStaticWeakness } from './verifier-strength.ts'
@@ -60,7 +60,7 @@ inSandboxes(({ runner, share, isFull }) => {
     async (attack) => {
       for (const mode of attackedModes(attack)) {
         const folder = folderOf(attack.task, mode === 'grader')
-        const { state, error } = await runner.run(folder, shellCommand(attack.line), mode, { isProven: true })
+        const { state, error } = await runner.run(folder, createCommandHarness(attack.line), mode, { isProven: true })
         const expected =
           attack.wins[mode] === 'race' ? expect.any(String) : attack.wins[mode] === 1 ? 'passed' : 'failed'
         expect({ mode, state, error }).toEqual({ mode, state: expected, error: null })

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 let tasks: Record<'alone' | 'inside', string>
@@ -37,7 +37,7 @@ const CASES = (['alone', 'inside'] as const).flatMap((place) => BOMBS.map((bomb)
 test.each(CASES)(
   '%s: a %s bomb ends with its limit, and is still verified',
   async (place, _, line, kind, limit) => {
-    const record = await runner.run(tasks[place], shellCommand(line))
+    const record = await runner.run(tasks[place], createCommandHarness(line))
     expect(record).toMatchObject({ state: 'failed', class: kind, limit, reward: 0 })
     expect(statSync(join(runner.folder, 'agent-1.log')).size).toBeLessThanOrEqual(64 * 1024 * 1024)
   },
@@ -46,7 +46,7 @@ test.each(CASES)(
 
 test('a process that opens too many files is refused, and the trial continues', async () => {
   const line = `perl -e 'my @f; while (open my $f, "<", "/dev/null") { push @f, $f; exit 3 if @f > 2e6 } exit 24' ; echo $? > hello.txt`
-  const record = await runner.run(tasks.alone, shellCommand(line))
+  const record = await runner.run(tasks.alone, createCommandHarness(line))
   expect(record).toMatchObject({ state: 'failed', reward: 0 })
 }, 60_000)
 
@@ -56,7 +56,7 @@ test('a bomb in the tests is a verifier error and never a zero', async () => {
     'environment/docker-compose.yaml': COMPOSE,
     'tests/test.sh': `#!/bin/bash\n${FORKS}\nexit 9\n`,
   })
-  const record = await runner.run(task, shellCommand('true'))
+  const record = await runner.run(task, createCommandHarness('true'))
   expect(record).toMatchObject({ state: 'errored', class: 'verifier_error', reward: null })
   expect(record.error).toMatch(/limit: pids/)
 })

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Network, Task } from '../harbor/task.ts'
 import type { Harness } from '../harnesses/harness.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { isSystemFolder } from './base-filesystem.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
@@ -195,7 +195,7 @@ async function tryCheat(
   { id, what, line, usesSolution = false, tries = 1 }: Cheat,
 ): Promise<CheatTrialResult> {
   const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solutionFiles)}`
-  const command = shellCommand(`${lists}${line}`)
+  const command = createCommandHarness(`${lists}${line}`)
   const harness = { ...command, id: `cheat:${id}`, plan: usesSolution ? planWithSolution(command) : command.plan }
   // A cheat that does not apply to one step of a task may win in another one, so all steps are verified.
   const notApplicableCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 import { SandboxUnsupported } from '../sandboxes/sandbox.ts'
 
 /** Answers each connection with a line: its environment, its files and a count of connections. */
@@ -132,7 +132,7 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
   test('the agent can neither change mounted task files nor reach anything but its sidecars', async () => {
     const record = await runner.run(
       composed('contained'),
-      shellCommand('(exec 3<> /dev/tcp/1.1.1.1/80) || getent hosts example.com || exit 7'),
+      createCommandHarness('(exec 3<> /dev/tcp/1.1.1.1/80) || getent hosts example.com || exit 7'),
     )
     expect(record.steps[0]?.agent).toMatchObject({ code: 7 })
     expect(existsSync(join(runner.folder, 'contained/environment/data/word'))).toBe(true)

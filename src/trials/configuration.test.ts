@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 import type { AgentConfiguration } from './trial-request.ts'
 
@@ -73,7 +73,7 @@ inSandboxes(({ runner, sandbox, isFull }) => {
       const task = writeTask(join(runner.folder, `task-${mode}`), TASK)
       for (const { name, line, dropped = [] } of isFull ? ATTACKS : ATTACKS.slice(1, 3)) {
         const options = { savesPatch: true, isProven: true, configuration: configure() }
-        const record = await runner.run(task, shellCommand(`${SOLVE}\n${line}`), mode, options)
+        const record = await runner.run(task, createCommandHarness(`${SOLVE}\n${line}`), mode, options)
         const log = runner.output('verifier-1.log')
         expect({ name, state: record.state, error: record.error, log }).toMatchObject({ name, state: 'passed' })
         const reported = record.steps[0]?.droppedChanges ?? []
@@ -99,7 +99,7 @@ inSandboxes(({ runner, sandbox, isFull }) => {
       ),
       'tests/Dockerfile': `FROM ${IMAGE}\nCOPY test.sh /tests/test.sh\n`,
     })
-    const harness = shellCommand(`${SOLVE}\necho more >> AGENTS.md`)
+    const harness = createCommandHarness(`${SOLVE}\necho more >> AGENTS.md`)
     const record = await runner.run(task, harness, 'workspace', { isProven: true, configuration: configure() })
     expect(record, runner.output('verifier-1.log')).toMatchObject({ state: 'passed' })
     const [folder] = record.steps[0]?.artifacts ?? []
@@ -130,14 +130,14 @@ inSandboxes(({ runner, sandbox, isFull }) => {
         expect(
           await runner.run(
             task,
-            shellCommand(`grep ${SECRET} CLAUDE.md && ! grep ${SECRET} README.md`),
+            createCommandHarness(`grep ${SECRET} CLAUDE.md && ! grep ${SECRET} README.md`),
             mode,
             place('CLAUDE.md'),
           ),
           mode,
         ).toMatchObject({ state: 'passed', class: 'verified' })
       for (const path of ['docs/rules.md', 'folder.md', 'README.md/inner'])
-        expect(await runner.run(task, shellCommand('true'), 'workspace', place(path)), path).toMatchObject({
+        expect(await runner.run(task, createCommandHarness('true'), 'workspace', place(path)), path).toMatchObject({
           state: 'errored',
           class: 'operator_error',
           error: expect.stringContaining('The configuration cannot place'),
@@ -175,7 +175,7 @@ found=$(grep -rl ${SECRET} /app /logs/artifacts 2>/dev/null)
       for (const environment of ['', '[environment.healthcheck]\ncommand = "true"'])
         for (const mode of ['workspace', 'snapshot', 'shared-cold'] as const) {
           const options = { isProven: true, savesPatch: true, configuration: configure() }
-          const record = await runner.run(steps(environment), shellCommand(work), mode, options)
+          const record = await runner.run(steps(environment), createCommandHarness(work), mode, options)
           const seen = record.steps.map(({ agent, reward }) => [agent?.code, reward])
           expect({ environment, mode, seen, error: record.error }).toEqual({
             environment,
@@ -195,7 +195,7 @@ found=$(grep -rl ${SECRET} /app /logs/artifacts 2>/dev/null)
   test.runIf(isFull)('the instruction is surrounded by the texts of the configuration', async () => {
     const task = writeTask(join(runner.folder, 'texts'))
     const configuration = configure({ files: [], instructionPrefix: 'Before.', instructionSuffix: 'After.' })
-    const harness = shellCommand('cat; echo hello > hello.txt')
+    const harness = createCommandHarness('cat; echo hello > hello.txt')
     expect(await runner.run(task, harness, 'workspace', { configuration })).toMatchObject({ state: 'passed' })
     expect(runner.output('agent-1.log')).toBe('Before.\n\nWrite the word hello to /app/hello.txt.\n\n\nAfter.')
   })

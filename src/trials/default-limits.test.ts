@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 /** Uses a little more than the default, then stops, so that a sandbox without limits does no harm. */
 const TOO_MUCH_MB = DEFAULT_LIMITS.memoryMb + 256
@@ -16,7 +16,7 @@ inSandboxes(({ runner }) => {
   test('an agent of a task without declared memory ends at the default limit, and is verified', async () => {
     const record = await runner.run(
       write('agent', { 'task.toml': taskToml({ agentSec: 100 }) }),
-      shellCommand(`echo hello > hello.txt; ${BOMB}`),
+      createCommandHarness(`echo hello > hello.txt; ${BOMB}`),
     )
     expect(record).toMatchObject({ state: 'passed', class: 'limit', limit: 'memory', reward: 1 })
     expect(record.resources).toEqual({
@@ -25,7 +25,7 @@ inSandboxes(({ runner }) => {
   }, 300_000)
 
   test('shared memory has its own limit', async () => {
-    const record = await runner.run(write('shm', {}), shellCommand(`echo hello > hello.txt; ${SHM}`))
+    const record = await runner.run(write('shm', {}), createCommandHarness(`echo hello > hello.txt; ${SHM}`))
     expect(record).toMatchObject({ state: 'passed', class: 'agent_exit', reward: 1, steps: [{ agent: { code: 7 } }] })
   }, 300_000)
 
@@ -34,7 +34,7 @@ inSandboxes(({ runner }) => {
       'task.toml': taskToml().replace('[verifier]\ntimeout_sec = 20', '[verifier]\ntimeout_sec = 100'),
       'tests/test.sh': `#!/bin/bash\n${BOMB}\nexit $?\n`,
     })
-    const record = await runner.run(task, shellCommand('true'))
+    const record = await runner.run(task, createCommandHarness('true'))
     expect(record).toMatchObject({ state: 'errored', class: 'verifier_error' })
     expect(record.error).toMatch(/limit: memory/)
   }, 300_000)
@@ -45,7 +45,7 @@ inSandboxes(({ runner }) => {
       'task.toml': taskToml({ agentSec: 60, environment: 'storage_mb = 20' }),
       'environment/docker-compose.yaml': compose,
     })
-    const record = await runner.run(task, shellCommand('head -c 60M /dev/zero > /data/big; sleep 60'))
+    const record = await runner.run(task, createCommandHarness('head -c 60M /dev/zero > /data/big; sleep 60'))
     expect(record).toMatchObject({ state: 'failed', class: 'limit', limit: 'disk', reward: 0 })
   }, 300_000)
 
@@ -66,7 +66,7 @@ volumes:
       'environment/greedy/run.sh': `${BOMB}\n: > /srv/shared/over\nexit 9\n`,
     })
     const wait = 'until [ -e /srv/shared/over ]; do sleep 0.2; done; echo hello > hello.txt'
-    const record = await runner.run(task, shellCommand(wait))
+    const record = await runner.run(task, createCommandHarness(wait))
     expect(record).toMatchObject({ state: 'passed', reward: 1 })
     expect(record.sidecars).toMatchObject([{ name: 'greedy', exit: { code: 9, limit: 'memory' } }])
   }, 300_000)
@@ -77,7 +77,7 @@ volumes:
       'environment/Dockerfile': `FROM ${IMAGE}\nCOPY bomb.sh /\nRUN sh /bomb.sh && touch /survived\n`,
       'environment/bomb.sh': BOMB,
     })
-    const record = await runner.run(task, shellCommand('true'))
+    const record = await runner.run(task, createCommandHarness('true'))
     expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error' })
     expect(record.error).not.toContain('took all')
   }, 300_000)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasPart } from '../../test/support/parts.ts'
 import { openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 /** Forwards to a Docker engine, and can break the connection of a request. */
 type FlakyRoute = { server: Server; socket: string; breakNext(request: string): void }
@@ -53,11 +53,11 @@ describe.skipIf(!hasPart('docker'))('with an unreliable connection to the Docker
 
   test('a broken connection does not exclude the trial of a started agent', async () => {
     const task = writeTask(join(runner.folder, 'task'))
-    expect(await runner.run(task, shellCommand('true'))).toMatchObject({ state: 'failed', reward: 0 })
+    expect(await runner.run(task, createCommandHarness('true'))).toMatchObject({ state: 'failed', reward: 0 })
     const breakWait = (phase: string) => {
       if (phase === 'agent') route.breakNext('/wait ')
     }
-    const record = await runner.run(task, shellCommand('true'), 'workspace', { onPhase: breakWait })
+    const record = await runner.run(task, createCommandHarness('true'), 'workspace', { onPhase: breakWait })
     expect(record).toMatchObject({ state: 'failed', reward: 0, error: null })
     expect(record.steps[0]?.notes).toEqual([expect.stringContaining('Docker engine lost sandbox')])
   }, 120_000)

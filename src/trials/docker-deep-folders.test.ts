@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hasPart } from '../../test/support/parts.ts'
 import { openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 import { connectDocker } from '../sandboxes/docker/client.ts'
 
 /** Files that the engine may open, fewer than the folders that the agent nests. */
@@ -23,7 +23,7 @@ test.skipIf(!hasPart('docker'))(
     })
     const engine = readFileSync(join(dirname(socket), 'pid'), 'utf8').trim()
     execFileSync('prlimit', ['--pid', engine, `--nofile=${OPEN_FILES_MAX}:`])
-    const record = await runner.run(writeTask(join(runner.folder, 'task')), shellCommand(NEST))
+    const record = await runner.run(writeTask(join(runner.folder, 'task')), createCommandHarness(NEST))
     expect(record).toMatchObject({ state: 'failed', class: 'verified', reward: 0 })
     const docker = connectDocker({ kind: 'unix', path: socket })
     expect(await docker.call('GET', '/containers/json', { query: { all: true } })).toEqual([])

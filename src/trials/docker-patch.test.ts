@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
@@ -12,7 +12,7 @@ afterAll(async () => runner[Symbol.asyncDispose]())
 
 async function patchAfter(name: string, line: string): Promise<string> {
   const task = writeTask(join(runner.folder, name), { 'environment/main.py': 'a\nb\n', 'environment/zz/last': 'x\n' })
-  const record = await runner.run(task, shellCommand(line), 'workspace', { savesPatch: true })
+  const record = await runner.run(task, createCommandHarness(line), 'workspace', { savesPatch: true })
   expect(record.state).not.toBe('errored')
   return readFileSync(join(runner.folder, 'changes.patch'), 'latin1')
 }

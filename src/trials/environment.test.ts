@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
@@ -44,9 +44,9 @@ test('the entrypoint of the image runs beside the agent and beside the tests', a
 
 test('an agent in a running environment has its time limit, user, input and exit code', async () => {
   const task = withEntrypoint()
-  const slow = await runner.run(task, shellCommand('sleep 600'), 'workspace')
+  const slow = await runner.run(task, createCommandHarness('sleep 600'), 'workspace')
   expect(slow).toMatchObject({ state: 'failed', class: 'agent_timeout', limit: 'seconds' })
-  const said = await runner.run(task, shellCommand('cat; id -un; exit 3'))
+  const said = await runner.run(task, createCommandHarness('cat; id -un; exit 3'))
   expect(said).toMatchObject({ class: 'agent_exit', steps: [{ agent: { code: 3 } }] })
   expect(runner.output('agent-1.log')).toBe('Write the word hello to /app/hello.txt.\nroot\n')
 }, 60_000)
@@ -116,7 +116,7 @@ test('MCP servers and skills of the task are passed to the harness', async () =>
   const end = `${server}[environment.mcp_servers.headers]\nAuthorization = "\${TOKEN}"\n`
   const toml = taskToml({ environment: 'skills_dir = "/opt/skills"', end })
   const kits: unknown[] = []
-  const harness = { ...shellCommand('true'), plan: (_: unknown, kit: unknown) => void kits.push(kit) }
+  const harness = { ...createCommandHarness('true'), plan: (_: unknown, kit: unknown) => void kits.push(kit) }
   const task = writeTask(join(runner.folder, 'tools'), { 'task.toml': toml })
   await runner.run(task, harness, 'workspace', { variables: { TOKEN: 'secret' } })
   // The harness plans twice: as a check before anything is installed, and for the run.

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasPart } from '../../test/support/parts.ts'
 import { mountSmallDisk } from '../../test/support/small-disk.ts'
 import { openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 const ALL_INODES = `perl -e 'mkdir "/app/d"; for (1 .. 1e6) { open(my $f, ">", "/app/d/$_") or last }'; true`
 const ALL_BYTES =
@@ -34,7 +34,7 @@ describe.skipIf(!hasPart('bwrap'))('on a small disk', () => {
   ])(
     'an agent that %s scores 0',
     async (_what, line) => {
-      const record = await runner.run(task, shellCommand(line))
+      const record = await runner.run(task, createCommandHarness(line))
       expect({ state: record.state, reward: record.reward, error: record.error }).toEqual({
         state: 'failed',
         reward: 0,
@@ -49,7 +49,7 @@ describe.skipIf(!hasPart('bwrap'))('on a small disk', () => {
     const onPhase = (phase: string) => {
       if (phase === 'verify') spawnSync('sh', ['-c', FILL, filled])
     }
-    const record = await runner.run(task, shellCommand('true'), 'workspace', { onPhase })
+    const record = await runner.run(task, createCommandHarness('true'), 'workspace', { onPhase })
     await rm(filled, { recursive: true })
     expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error', reward: null })
   }, 120_000)

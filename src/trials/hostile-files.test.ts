@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 
 const DONE = 'echo hello > /app/hello.txt'
@@ -82,7 +82,7 @@ inSandboxes(({ runner, share }) => {
     'files of an agent do not prevent later sandboxes, and its trial is scored: $what ($mode)',
     async ({ what, line, mode, files = { 'task.toml': QUICK }, state }) => {
       const task = writeTask(join(runner.folder, `${what} ${mode}`.replaceAll('/', '')), files)
-      const record = await runner.run(task, shellCommand(line), mode)
+      const record = await runner.run(task, createCommandHarness(line), mode)
       expect(record.error).toBe(null)
       expect(state === 'any' ? ['passed', 'failed'] : [state]).toContain(record.state)
     },

@@ -7,7 +7,7 @@ import { type InstallOptions, install, isInstalled } from '../harnesses/bundles/
 import type { Harness } from '../harnesses/harness.ts'
 import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
@@ -60,7 +60,7 @@ class TaskUnfit extends Error {
 
 /** Runs one trial without a server or a database. */
 export async function runLocalTrial(options: LocalTrialOptions): Promise<TrialRecord> {
-  const harness = options.command === undefined ? readHarness(options.harness) : shellCommand(options.command)
+  const harness = options.command === undefined ? readHarness(options.harness) : createCommandHarness(options.command)
   const { provider, task, digest, folder } = await openTask(options)
   const { variables, signal, onTrial, onPhase, onLog, outputFolder, model, timeoutMultiplier } = options
   const bundles = { folder: bundlesFolder(options.dataFolder), onProgress: options.onInstall }

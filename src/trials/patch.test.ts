@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
@@ -37,7 +37,7 @@ const taskWith = (name: string, files: Record<string, string> = FILES) =>
   )
 
 const worked = (task: string, line: string) =>
-  runner.run(task, shellCommand(`echo hello > hello.txt\n${line}`), 'workspace', { savesPatch: true })
+  runner.run(task, createCommandHarness(`echo hello > hello.txt\n${line}`), 'workspace', { savesPatch: true })
 
 const patch = () => readFileSync(join(runner.folder, 'changes.patch'), 'latin1')
 
@@ -74,18 +74,18 @@ test('changes of an agent are written as a patch that git applies', async () => 
 
 test('without changes there is no patch, and control harnesses write none', async () => {
   const task = taskWith('same')
-  for (const harness of [oracle, nop, shellCommand('true')]) {
+  for (const harness of [oracle, nop, createCommandHarness('true')]) {
     await runner.run(task, harness, 'workspace', { savesPatch: true })
     expect(existsSync(join(runner.folder, 'changes.patch')), harness.id).toBe(false)
   }
-  await runner.run(task, shellCommand('echo x > x'), 'workspace')
+  await runner.run(task, createCommandHarness('echo x > x'), 'workspace')
   expect(existsSync(join(runner.folder, 'changes.patch'))).toBe(false)
 })
 
 test('output of an earlier trial is removed before the next one, even if that changes nothing', async () => {
   const stale = ['changes.patch', 'trajectory-1.json', 'agent-1.log']
   for (const name of stale) writeFileSync(join(runner.folder, name), 'from an earlier trial')
-  await runner.run(taskWith('stale'), shellCommand('true'), 'workspace', { savesPatch: true })
+  await runner.run(taskWith('stale'), createCommandHarness('true'), 'workspace', { savesPatch: true })
   for (const name of stale) {
     const path = join(runner.folder, name)
     expect(existsSync(path) ? readFileSync(path, 'utf8') : '', name).not.toContain('from an earlier trial')

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IMAGE, openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
 let hello: string
@@ -24,7 +24,7 @@ test('the oracle scores 1 and nop 0 in every mode', async () => {
 })
 
 test('the output of the agent is recorded beside its log', async () => {
-  await runner.run(hello, shellCommand('echo working; echo hello > hello.txt'))
+  await runner.run(hello, createCommandHarness('echo working; echo hello > hello.txt'))
   expect(runner.output('agent-1.log')).toBe('working\n')
   expect(runner.output('agent-1.cast')).toContain('"working\\r\\n"')
 })
@@ -32,12 +32,12 @@ test('the output of the agent is recorded beside its log', async () => {
 test('an agent that runs out of time is stopped, and its work is still verified', async () => {
   const toml = `schema_version = "1.4"\n[task]\nname = "a/b"\n[environment]\ndocker_image = "${IMAGE}"\nworkdir = "/app"\n[agent]\ntimeout_sec = 1\n`
   const task = writeTask(join(runner.folder, 'slow'), { 'task.toml': toml })
-  const record = await runner.run(task, shellCommand('echo hello > hello.txt; trap "" TERM; sleep 60'))
+  const record = await runner.run(task, createCommandHarness('echo hello > hello.txt; trap "" TERM; sleep 60'))
   expect(record).toMatchObject({ state: 'passed', class: 'agent_timeout', limit: 'seconds' })
 })
 
 test('the work of an agent that exits with an error is verified', async () => {
-  expect(await runner.run(hello, shellCommand('echo hello > hello.txt; exit 7'))).toMatchObject({
+  expect(await runner.run(hello, createCommandHarness('echo hello > hello.txt; exit 7'))).toMatchObject({
     state: 'passed',
     class: 'agent_exit',
   })
@@ -62,6 +62,6 @@ test.each([
 test('the agent sees neither the tests nor the solution nor the name of the task', async () => {
   const line =
     'ls -d /tests /solution 2>/dev/null; env | grep -i hello; grep -rl "assay/hello" /proc/self/environ /app 2>/dev/null; exit 0'
-  const record = await runner.run(hello, shellCommand(`[ -z "$(${line})" ] && echo hello > hello.txt`))
+  const record = await runner.run(hello, createCommandHarness(`[ -z "$(${line})" ] && echo hello > hello.txt`))
   expect(record).toMatchObject({ state: 'passed' })
 })

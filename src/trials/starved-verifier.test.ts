@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 /** Accepts every answer for which a program that holds the answer in memory prints nothing. */
 const SILENCE_PASSES = `#!/bin/bash
@@ -14,7 +14,11 @@ if [ -f /app/hello.txt ] && [ -z "$(diff /app/hello.txt /tmp/expected)" ]; then 
 inSandboxes(({ runner }) => {
   const run = (files: Record<string, string>, line: string) => {
     const task = { 'task.toml': taskToml({ environment: 'memory_mb = 32' }), ...files }
-    return runner.run(writeTask(mkdtempSync(join(runner.folder, 'task-')), task), shellCommand(line), 'workspace')
+    return runner.run(
+      writeTask(mkdtempSync(join(runner.folder, 'task-')), task),
+      createCommandHarness(line),
+      'workspace',
+    )
   }
 
   test('an answer that makes a program of the tests run out of memory scores 0', async () => {

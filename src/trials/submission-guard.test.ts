@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 
 /** Tests that record the files that the verifier sees. */
 const lookingTask = (folder: string, script: string, workdir = '/app'): string =>
@@ -16,7 +16,7 @@ printf '#!/bin/sh\\n' > $1/hooks/pre-commit; chmod 755 $1/hooks/pre-commit`
 
 inSandboxes(({ runner, isFull }) => {
   const seen = async (task: string, line: string): Promise<string> => {
-    const record = await runner.run(task, shellCommand(line), 'workspace', { isProven: true })
+    const record = await runner.run(task, createCommandHarness(line), 'workspace', { isProven: true })
     expect(record).toMatchObject({ state: 'failed', error: null })
     return runner.output('verifier-1.log')
   }
@@ -45,7 +45,7 @@ echo x > run; mkdir other; printf '[core]\\n\\tfsmonitor = mine\\n' > other/conf
   test.runIf(isFull)('a repository in a folder whose name cannot be read is not submitted', async () => {
     const task = lookingTask(join(runner.folder, 'unreadable'), 'ls -A /app | wc -l')
     const agent = `d=$(printf 'x\\377'); set -- "$d"; mkdir -p "$d/objects" "$d/refs"; printf '[core]\\n\\tfsmonitor = /app/run\\n' > "$d/config"`
-    const record = await runner.run(task, shellCommand(agent), 'workspace', { isProven: true })
+    const record = await runner.run(task, createCommandHarness(agent), 'workspace', { isProven: true })
     expect(record).toMatchObject({
       state: 'failed',
       steps: [{ notes: [expect.stringContaining('cannot be inspected')] }],

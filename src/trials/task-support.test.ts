@@ -4,7 +4,7 @@ import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { writeTask } from '../../test/support/trials/trial-runner.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
-import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 import { listModes } from './task-support.ts'
 
 const GRADED = new URL('../../samples/tasks/sum-behind-a-wall', import.meta.url).pathname
@@ -23,7 +23,7 @@ inSandboxes(({ runner, share, isFull }) => {
     async () => {
       const spin = 'unless (fork) { 1 while !open(my $f, ">", "/logs/verifier/reward.txt") || !print $f "1\\n" }'
       for (let round = 0; round < 20; round += 1) {
-        expect(await runner.run(GRADED, shellCommand(module(spin)), 'grader')).toMatchObject({
+        expect(await runner.run(GRADED, createCommandHarness(module(spin)), 'grader')).toMatchObject({
           state: 'failed',
           reward: 0,
         })
@@ -41,7 +41,7 @@ inSandboxes(({ runner, share, isFull }) => {
       ['replaces the tests', 'unlink "/tests/cases.txt"; rename "/tests", "/gone"'],
     ]),
   )('grader: a candidate that %s does not win', async (_, begin) => {
-    expect(await runner.run(GRADED, shellCommand(module(begin)), 'grader')).toMatchObject({
+    expect(await runner.run(GRADED, createCommandHarness(module(begin)), 'grader')).toMatchObject({
       state: 'failed',
       reward: 0,
     })
@@ -86,7 +86,7 @@ setsid bash -c 'while :; do echo hello > /tmp/door; done' > /dev/null 2>&1 &
       ['no tar', 'rm /bin/tar /usr/bin/tar', 'failed'],
     ] as const),
   )('shared-live: %s does not win', async (_, work, state) => {
-    const record = await runner.run(writeTask(join(runner.folder, 'lax')), shellCommand(work), 'shared-live')
+    const record = await runner.run(writeTask(join(runner.folder, 'lax')), createCommandHarness(work), 'shared-live')
     expect(record).toMatchObject({ state })
   })
 

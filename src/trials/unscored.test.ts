@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
-import { shellCommand } from '../harnesses/reference.ts'
+import { createCommandHarness } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
@@ -13,7 +13,7 @@ afterAll(() => runner[Symbol.asyncDispose]())
 
 const DEEP = 'N=$(printf %0200d 0); for i in $(seq 1 60); do mkdir $N && cd $N || break; done'
 const attack = (line: string, mode: VerifyMode, files: Record<string, string> = {}) =>
-  runner.run(writeTask(mkdtempSync(join(runner.folder, 'task-')), files), shellCommand(line), mode)
+  runner.run(writeTask(mkdtempSync(join(runner.folder, 'task-')), files), createCommandHarness(line), mode)
 
 /** Files of an agent that did not do the work. They must not turn the failure into an infrastructure error. */
 const CASES: [what: string, mode: VerifyMode, line: string][] = [

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ProviderScript, turnOf } from '../../samples/provider/script.ts'
-import { shellCommand } from '../../src/harnesses/reference.ts'
+import { createCommandHarness } from '../../src/harnesses/reference.ts'
 import { openTrialRunner } from '../support/trials/trial-runner.ts'
 
 const SAMPLES = new URL('../../samples/', import.meta.url).pathname
@@ -40,6 +40,9 @@ test.each([
   ] as const) {
     const lines = linesOf(prompt, level)
     expect(lines.length).toBeGreaterThan(0)
-    expect(await runner.run(folder, shellCommand(lines.join('\n')))).toMatchObject({ class: 'verified', reward })
+    expect(await runner.run(folder, createCommandHarness(lines.join('\n')))).toMatchObject({
+      class: 'verified',
+      reward,
+    })
   }
 })

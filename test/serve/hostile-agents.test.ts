@@ -8,7 +8,7 @@ import type { Harness } from '../../src/harnesses/harness.ts'
 import type { JsonObject } from '../../src/harnesses/json.ts'
 import { mini } from '../../src/harnesses/mini.ts'
 import type { ModelAccess } from '../../src/harnesses/model-access.ts'
-import { shellCommand } from '../../src/harnesses/reference.ts'
+import { createCommandHarness } from '../../src/harnesses/reference.ts'
 import type { TrialModel } from '../../src/trials/trial-request.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { openComparisonLab } from '../support/comparisons.ts'
@@ -38,7 +38,7 @@ const writes = (json: string) => `mkdir -p reward; printf '%s' '${json}' > rewar
 
 /** A program whose output is converted into a trajectory. */
 const buildHarness = (line: string): Harness => ({
-  ...shellCommand(line),
+  ...createCommandHarness(line),
   id: claudeCode.id,
   ...(claudeCode.trajectoryEvents ? { trajectoryEvents: claudeCode.trajectoryEvents } : {}),
 })
@@ -75,9 +75,9 @@ const LARGE = `for i in 1 2 3 4 5 6; do seq $i 7 900000 | head -c 1000000 > f$i;
 
 type HostileAgent = { harness: Harness; ask?: AskModel }
 const AGENTS: HostileAgent[] = [
-  { harness: shellCommand(writes('{"a\\u0000b": 1}')) },
-  { harness: shellCommand(`${writes('{"\\ud800": 1}')}; ${NAMES}; ${NOISE}`) },
-  { harness: shellCommand('mkdir reward; mkfifo reward/reward.json') },
+  { harness: createCommandHarness(writes('{"a\\u0000b": 1}')) },
+  { harness: createCommandHarness(`${writes('{"\\ud800": 1}')}; ${NAMES}; ${NOISE}`) },
+  { harness: createCommandHarness('mkdir reward; mkfifo reward/reward.json') },
   { harness: buildHarness(`${PIECES}; for i in 1 2; do ${DEEP_LINE}; done; ${LARGE}`) },
   {
     harness: mini,
@@ -95,7 +95,7 @@ const engine: TrialEngine = {
     carried: [],
   }),
   run({ outputFolder }, signal) {
-    const { harness, ask } = AGENTS[runs++] ?? { harness: shellCommand('true') }
+    const { harness, ask } = AGENTS[runs++] ?? { harness: createCommandHarness('true') }
     const more = { signal, outputFolder, savesPatch: true, ...(ask ? { model: toTrialModel(ask) } : {}) }
     return fixture.run(task, harness, 'workspace', more)
   },
@@ -127,6 +127,6 @@ test('a trial removes the files of an earlier trial from the same folder', async
   const left = ['changes.patch', 'trajectory-1.json', 'control', 'artifacts', 'agent-1.log']
   const found = () => left.filter((name) => existsSync(join(outputFolder, name)))
   expect(found()).toEqual(left)
-  await run(shellCommand('true'))
+  await run(createCommandHarness('true'))
   expect(found()).toEqual(['agent-1.log'])
 })

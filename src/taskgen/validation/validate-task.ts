@@ -7,7 +7,7 @@ import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Task } from '../../harbor/task.ts'
 import { type Harness, noModel } from '../../harnesses/harness.ts'
-import { nop, oracle, shellCommand } from '../../harnesses/reference.ts'
+import { createCommandHarness, nop, oracle } from '../../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
 import { runTrial } from '../../trials/run-trial.ts'
@@ -134,7 +134,7 @@ async function runPatchAsAgent({ trials, input, runHarness }: ValidationContext)
 
 async function runCheats({ trials, input, runHarness }: ValidationContext): Promise<StageRejection | undefined> {
   for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(input)) {
-    const harness = { ...shellCommand(line), id: `cheat:${id}` }
+    const harness = { ...createCommandHarness(line), id: `cheat:${id}` }
     let outcome: CheatValidation['outcome'] = 'lost'
     for (let attempt = 0; attempt < tries && outcome === 'lost'; attempt += 1)
       outcome = toCheatOutcome(await runHarness(harness, { notApplicableCode: DOES_NOT_APPLY }))

@@ -10,8 +10,8 @@ export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[numb
 const UncheckedUsage = z.custom<OutcomeUsage | null>()
 const UncheckedResources = z.custom<OutcomeResources | null>()
 
-/** Lists all finished trials on a repository's tasks, and the settings of each of its comparisons, oldest comparison first. */
-export async function listOutcomes(
+/** Loads all finished trials on a repository's tasks, and the settings of each of its comparisons, oldest comparison first. */
+export async function loadOutcomes(
   db: Db,
   repository: number,
 ): Promise<{ settings: RunSetting[]; outcomes: TrialOutcome[] }> {
