@@ -1,8 +1,7 @@
 import { BUNDLE, nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/kilo.lock.json' with { type: 'json' }
 import { buildChatHarness } from './chat-program.ts'
-import { HOME } from './harness.ts'
-import { parseOpencodeEvents } from './opencode.ts'
+import { parseOpencodeEvents, XDG_FOLDERS } from './opencode.ts'
 
 const PROGRAM = 'program/bin/kilo'
 const CONFIG = '.config/kilo'
@@ -40,10 +39,7 @@ export const kilo = buildChatHarness({
         KILO_DISABLE_MODELS_FETCH: '1',
         KILO_DISABLE_LSP_DOWNLOAD: '1',
         KILO_TELEMETRY_LEVEL: 'off',
-        XDG_CONFIG_HOME: `${HOME}/.config`,
-        XDG_DATA_HOME: `${HOME}/.local/share`,
-        XDG_CACHE_HOME: `${HOME}/.cache`,
-        XDG_STATE_HOME: `${HOME}/.local/state`,
+        ...XDG_FOLDERS,
       },
       files: [{ path: `${CONFIG}/kilo.json`, text: JSON.stringify(settings) }],
       input: instruction,

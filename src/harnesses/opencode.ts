@@ -12,6 +12,14 @@ const PROVIDER = 'assay'
 /** A variant of our own that carries the reasoning level: the program silently ignores variants it does not know. */
 const VARIANT = 'assay'
 
+/** The folders of the program, all below its home folder. */
+export const XDG_FOLDERS = {
+  XDG_CONFIG_HOME: `${HOME}/.config`,
+  XDG_DATA_HOME: `${HOME}/.local/share`,
+  XDG_CACHE_HOME: `${HOME}/.cache`,
+  XDG_STATE_HOME: `${HOME}/.local/state`,
+}
+
 export const opencode: Harness = {
   id: 'opencode',
   name: 'OpenCode',
@@ -32,10 +40,7 @@ export const opencode: Harness = {
         OPENCODE_DISABLE_AUTOUPDATE: '1',
         OPENCODE_DISABLE_MODELS_FETCH: '1',
         OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
-        XDG_CONFIG_HOME: `${HOME}/.config`,
-        XDG_DATA_HOME: `${HOME}/.local/share`,
-        XDG_CACHE_HOME: `${HOME}/.cache`,
-        XDG_STATE_HOME: `${HOME}/.local/state`,
+        ...XDG_FOLDERS,
       }),
       folders: [],
       files: [

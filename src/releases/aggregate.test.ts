@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { setting, TASKS, trial } from '../../test/support/releases/arbitrary-trials.ts'
-import { averageUsd } from '../platform/usd.ts'
 import {
   buildResults,
   computeFrontier,
@@ -103,19 +102,6 @@ test('a more accurate setting on the frontier may cost more', () => {
     return { ...one, cells: one.cells.map((cell, index) => ({ ...cell, passed: index === 0 })) }
   }
   expect(computeFrontier([failing('cheap', 1), priced('good', [2, 2]), failing('bad', 3)])).toEqual(['cheap', 'good'])
-})
-
-test.each<[micros: number, tasks: number, usd: number]>([
-  [0, 1, 0],
-  [1, 1, 0.000001],
-  [1, 2, 0.000001],
-  [1, 3, 0],
-  [3, 2, 0.000002],
-  [10_000_000, 3, 3.333333],
-  [20_000_000, 3, 6.666667],
-  [9_007_199_254_740_991, 1, 9_007_199_254.740_992],
-])('%i micro-dollars over %i tasks are %d USD per task', (micros, tasks, usd) => {
-  expect(averageUsd(micros, tasks)).toBe(usd)
 })
 
 test('a million micro-dollars are one dollar', () => {

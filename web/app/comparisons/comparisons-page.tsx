@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { formatCount, formatInterval, percent, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
+import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
@@ -46,28 +47,14 @@ export function ComparisonsPage() {
 
 export function ComparisonsTable({ comparisons }: { comparisons: readonly Comparison[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard
-    <section className="table-scroll" tabIndex={0} aria-label="Comparisons">
-      <table>
-        <thead>
-          <tr>
-            <th>Tasks of</th>
-            <th>State</th>
-            <th>Leading</th>
-            <th className="number">Solved</th>
-            <th className="number">USD per task</th>
-            <th className="number">Trials</th>
-            <th className="number">USD</th>
-            <th className="number">Created</th>
-          </tr>
-        </thead>
-        <tbody>
-          {comparisons.map((comparison) => (
-            <ComparisonRow key={comparison.id} comparison={comparison} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <DataTable
+      label="Comparisons"
+      heads={['Tasks of', 'State', 'Leading', '#Solved', '#USD per task', '#Trials', '#USD', '#Created']}
+    >
+      {comparisons.map((comparison) => (
+        <ComparisonRow key={comparison.id} comparison={comparison} />
+      ))}
+    </DataTable>
   )
 }
 

@@ -5,6 +5,7 @@ import type { ComparisonPair } from '../../../src/comparisons/statistics/schema.
 import { usd } from '../../components/format.ts'
 import { isUnprocessable } from '../api/api.ts'
 import { useRead } from '../api/use-api.ts'
+import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { type ComparisonTarget, toPairLink } from './scope.ts'
@@ -79,41 +80,27 @@ const PairRows = memo(({ pairs, name, toLink }: RowsProps) => {
   const shown = isExpanded ? pairs : pairs.slice(0, ROWS_MAX)
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard */}
-      <section className="table-scroll" tabIndex={0} aria-label="Differences">
-        <table>
-          <thead>
-            <tr>
-              <th>Setting</th>
-              <th>Verdict</th>
-              <th className="number">Points</th>
-              <th className="number">95 % interval</th>
-              <th className="number">Won</th>
-              <th className="number">Lost</th>
-              <th className="number">Tasks</th>
-              <th className="number">USD per task</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((pair) => (
-              <tr key={pair.a}>
-                <td>
-                  <Link {...toLink(pair.a, pair.b)}>
-                    <bdi>{name(pair.a)}</bdi>
-                  </Link>
-                </td>
-                <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICT_NAMES[pair.verdict]}</td>
-                <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
-                <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
-                <td className="number">{pair.wonByA}</td>
-                <td className="number">{pair.wonByB}</td>
-                <td className="number">{pair.tasks}</td>
-                <td className="number">{pair.costDifferenceUsd ? formatCost(pair.costDifferenceUsd.mean) : '–'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <DataTable
+        label="Differences"
+        heads={['Setting', 'Verdict', '#Points', '#95 % interval', '#Won', '#Lost', '#Tasks', '#USD per task']}
+      >
+        {shown.map((pair) => (
+          <tr key={pair.a}>
+            <td>
+              <Link {...toLink(pair.a, pair.b)}>
+                <bdi>{name(pair.a)}</bdi>
+              </Link>
+            </td>
+            <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICT_NAMES[pair.verdict]}</td>
+            <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
+            <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
+            <td className="number">{pair.wonByA}</td>
+            <td className="number">{pair.wonByB}</td>
+            <td className="number">{pair.tasks}</td>
+            <td className="number">{pair.costDifferenceUsd ? formatCost(pair.costDifferenceUsd.mean) : '–'}</td>
+          </tr>
+        ))}
+      </DataTable>
       {shown.length < pairs.length && (
         <button type="button" className="link-button small" onClick={() => setExpanded(true)}>
           Show all {pairs.length} settings

@@ -1,6 +1,7 @@
 import { memo } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { formatInterval, percent, usd } from '../../components/format.ts'
+import { DataTable } from '../components/data-table.tsx'
 import { Card } from '../components/page.tsx'
 import { findFrontier, nameSetting } from './text.ts'
 
@@ -10,28 +11,23 @@ export const SettingsTable = memo(({ comparison }: { comparison: Comparison }) =
   const frontier = findFrontier(settings)
   return (
     <Card title="Settings">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard */}
-      <section className="table-scroll" tabIndex={0} aria-label="Settings">
-        <table>
-          <thead>
-            <tr>
-              <th>Setting</th>
-              <th className="number">Solved, %</th>
-              <th>95 % interval</th>
-              <th className="number">Tasks</th>
-              <th className="number">Rank</th>
-              <th className="number">USD per task</th>
-              <th className="number">USD spent</th>
-              <th className="number">Not scored</th>
-            </tr>
-          </thead>
-          <tbody>
-            {settings.map((setting) => (
-              <SettingRow key={setting.id} setting={setting} isOnFrontier={frontier.includes(setting.id)} />
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <DataTable
+        label="Settings"
+        heads={[
+          'Setting',
+          '#Solved, %',
+          '95 % interval',
+          '#Tasks',
+          '#Rank',
+          '#USD per task',
+          '#USD spent',
+          '#Not scored',
+        ]}
+      >
+        {settings.map((setting) => (
+          <SettingRow key={setting.id} setting={setting} isOnFrontier={frontier.includes(setting.id)} />
+        ))}
+      </DataTable>
     </Card>
   )
 })

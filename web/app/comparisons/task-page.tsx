@@ -3,6 +3,7 @@ import { useState } from 'react'
 import type { Comparison, ComparisonTrial } from '../../../src/comparisons/shapes/schema.ts'
 import { plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
+import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { PatchView } from './patch-view.tsx'
@@ -65,32 +66,17 @@ function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
         <Fact label="cheapest pass" value={formatCheapest(passed)} />
       </div>
       <Card title="Trials">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard */}
-        <section className="table-scroll" tabIndex={0} aria-label="Trials">
-          <table>
-            <thead>
-              <tr>
-                <th>Setting</th>
-                <th>Result</th>
-                <th>Reason</th>
-                <th className="number">USD</th>
-                <th className="number">Time</th>
-                <th>Changes</th>
-              </tr>
-            </thead>
-            <tbody>
-              {trials.map((trial) => (
-                <TrialRow
-                  key={trial.id}
-                  trial={trial}
-                  name={name(trial.settingId)}
-                  isOpen={openTrial === trial.id}
-                  onToggle={() => setOpenTrial(openTrial === trial.id ? undefined : trial.id)}
-                />
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <DataTable label="Trials" heads={['Setting', 'Result', 'Reason', '#USD', '#Time', 'Changes']}>
+          {trials.map((trial) => (
+            <TrialRow
+              key={trial.id}
+              trial={trial}
+              name={name(trial.settingId)}
+              isOpen={openTrial === trial.id}
+              onToggle={() => setOpenTrial(openTrial === trial.id ? undefined : trial.id)}
+            />
+          ))}
+        </DataTable>
       </Card>
       {opened && (
         <Card title={`Changes by ${name(opened.settingId)}`}>
