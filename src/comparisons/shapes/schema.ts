@@ -6,7 +6,7 @@ import { ComparisonAnswer, CostInterval, SettingRank } from '../statistics/schem
 const time = z.iso.datetime()
 const usd = z.number().min(0)
 const count = z.number().int().min(0)
-const uuid = z.uuid().transform((id) => id.toLowerCase())
+const uuid = z.uuid().toLowerCase()
 
 const MODELS_MAX = 12
 const HARNESSES_MAX = 16
@@ -81,11 +81,7 @@ export type QuoteRequest = z.infer<typeof QuoteRequest>
 /** Identifies a task of a repository by its batch and task id. */
 const TaskChoice = z
   .strictObject({
-    runId: z
-      .string()
-      .min(1)
-      .max(100)
-      .transform((id) => id.toLowerCase()),
+    runId: z.string().min(1).max(100).toLowerCase(),
     taskId: z.string().min(1).max(100),
   })
   .meta({ id: 'TaskChoice', description: 'A task of a repository, by batch and task id.' })
