@@ -5,6 +5,7 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { cancelAll, deleteQueuedJobs } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { toMicros, toUsd } from '../platform/usd.ts'
 import { type RepositoryRef, readRepository } from '../repos/repos.ts'
 import type { BatchRow } from '../taskgen/pipeline/batch-state.ts'
 import * as batchState from '../taskgen/pipeline/batch-state.ts'
@@ -20,9 +21,7 @@ import {
   isOpen,
   type NewBatch,
   toBatchId,
-  toMicros,
   toRunId,
-  toUsd,
   Waiting,
 } from '../taskgen/schema.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'

@@ -76,14 +76,14 @@ async function storeComparison(
     attempts: input.attempts,
     concurrency: input.concurrency ?? null,
     settings: settings.length,
-    budget_micros: toMicros(input.budgetUsd),
-    trial_budget_micros: toMicros(input.trialBudgetUsd),
+    budget_micros: toBudgetMicros(input.budgetUsd),
+    trial_budget_micros: toBudgetMicros(input.trialBudgetUsd),
     source: JSON.stringify(source.resolved),
   })
   await setSharedBudget(tx, {
     id: rows.toSharedBudgetId(key),
     workspaceId: by.workspaceId,
-    budgetMicros: toMicros(input.budgetUsd),
+    budgetMicros: toBudgetMicros(input.budgetUsd),
   })
   await rows.insertSettings(tx, key, settings)
   await rows.holdCredentials(tx, key)
@@ -91,7 +91,8 @@ async function storeComparison(
   await record(tx, { ...by, action: 'comparison.created', subject: input.id })
 }
 
-export const toMicros = (usd: number | undefined): number | null => (usd === undefined ? null : Math.round(usd * 1e6))
+export const toBudgetMicros = (usd: number | undefined): number | null =>
+  usd === undefined ? null : Math.round(usd * 1e6)
 
 /** Fills in default reasoning levels, so that omitting a level and naming the default are the same request. */
 async function fillDefaultLevels(

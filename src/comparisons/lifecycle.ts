@@ -5,7 +5,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
-import { toMicros } from './comparisons.ts'
+import { toBudgetMicros } from './comparisons.ts'
 import { comparisonNotRunning } from './schema.ts'
 import * as rows from './sql.ts'
 import { pauseComparison } from './state.ts'
@@ -28,7 +28,7 @@ export async function resumeComparison(
     await enqueueSubmission(tx, comparison.key)
     const row = await rows.lockComparison(tx, comparison.key)
     if (!row) return
-    const budget = toMicros(input.budgetUsd)
+    const budget = toBudgetMicros(input.budgetUsd)
     if (budget !== null) await setBudget(tx, by.workspaceId, row.key, budget)
     for (const { from, to } of swaps) await rows.swapCredential(tx, row.key, from, to)
     if (row.state !== 'submitting' && row.state !== 'running') await continueComparison(tx, by, row)

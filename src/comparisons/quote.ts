@@ -1,6 +1,7 @@
 import type { Prices } from '../catalog/model.ts'
 import { computeCostMicros } from '../gateway/price.ts'
 import { NO_USAGE } from '../gateway/wire-protocol.ts'
+import { toMicros, toUsd } from '../platform/usd.ts'
 import { computeSmallestDifference } from '../statistics/intervals.ts'
 import type { Difficulty } from '../taskgen/schema.ts'
 import { countTrials, type PlanShape } from './plan.ts'
@@ -77,7 +78,7 @@ const toAssumedRange = (expected: number): CostRange => ({
 /** Limits a range to what the trial budget allows. */
 function capRange(range: CostRange, trials: number, { trialBudgetUsd }: QuoteLimits): CostRange {
   if (trialBudgetUsd === undefined) return range
-  const cap = trials * trialBudgetUsd * MILLION
+  const cap = toMicros(trials * trialBudgetUsd)
   if (range.expected + 2 * Math.sqrt(range.variance) <= cap && range.high <= cap) return range
   const { low, expected, high } = applyVariance(range)
   return { low: Math.min(low, cap), expected: Math.min(expected, cap), high: Math.min(high, cap), variance: 0 }
@@ -106,9 +107,6 @@ function toUsdRange(range: CostRange): Quote['costUsd'] {
   return { low: toUsd(low), expected: toUsd(expected), high: toUsd(high) }
 }
 
-const MILLION = 1_000_000
-const toUsd = (micros: number): number => Math.round(micros) / MILLION
-
 /** Returns the maximum cost that the budgets allow, or null without budgets. Retries can exceed the trial budget. */
 function findMaximum(
   settings: readonly SettingBasis[],
@@ -119,7 +117,7 @@ function findMaximum(
   if (charged === 0) return 0
   const limits = [budgetUsd, trialBudgetUsd === undefined ? undefined : charged * trials * trialBudgetUsd]
   const given = limits.filter((limit) => limit !== undefined)
-  return given.length === 0 ? null : toUsd(Math.min(...given) * MILLION)
+  return given.length === 0 ? null : toUsd(toMicros(Math.min(...given)))
 }
 
 const toQuotedSetting = (

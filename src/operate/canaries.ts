@@ -7,6 +7,7 @@ import { mini } from '../harnesses/mini.ts'
 import { UnknownName } from '../platform/errors.ts'
 import { newId } from '../platform/ids.ts'
 import type { Log } from '../platform/log.ts'
+import { toMicros } from '../platform/usd.ts'
 import { type CanaryFigure, type CanaryResult, computeFigures, meetsTargets } from '../taskgen/canaries/figures.ts'
 import { type CanaryRole, type ModelOpener, type ModelSpending, measureModels } from '../taskgen/canaries/measure.ts'
 import { isSameFamily } from '../taskgen/models/served-model.ts'
@@ -59,7 +60,7 @@ export async function measureCanaries(
     verifier: createOpener(selected.verifier, VERIFIER_LIMITS),
   }
   const { budgetUsd, signal, onDone } = options
-  const budgetMicros = budgetUsd === undefined ? null : Math.round(budgetUsd * 1e6)
+  const budgetMicros = budgetUsd === undefined ? null : toMicros(budgetUsd)
   const { results, spending } = await measureModels(openers, { budgetMicros, signal, onDone })
   const figures = computeFigures(results)
   return {

@@ -13,6 +13,7 @@ import { resolveUpstream } from '../model-gateway.ts'
 import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
 import { createOpenStream } from '../platform/outbound/open-stream.ts'
+import { toMicros } from '../platform/usd.ts'
 import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
 import { listModelNames, type ModelSelection, resolveTrialModel } from './trial-models.ts'
@@ -40,7 +41,7 @@ export async function runMeteredTrial(
   const ledger = createMemoryLedger()
   const gateway = await startOwnGateway(config, log, ledger, secret)
   undo.defer(() => gateway.stop(0))
-  const budgetMicros = selection.budgetUsd === undefined ? null : Math.round(selection.budgetUsd * 1e6)
+  const budgetMicros = selection.budgetUsd === undefined ? null : toMicros(selection.budgetUsd)
   const expiresAt = new Date(Date.now() + DAY_MS)
   const { trialModel, close } = await openModelConnection(
     { ledger, gatewayUrl: gateway.url },

@@ -8,7 +8,6 @@ import {
   listTasks,
   type SettingResult,
   sumCostMicros,
-  toUsd,
 } from './aggregate.ts'
 
 const approved = new Set(TASKS)
@@ -102,8 +101,4 @@ test('a more accurate setting on the frontier may cost more', () => {
     return { ...one, cells: one.cells.map((cell, index) => ({ ...cell, passed: index === 0 })) }
   }
   expect(computeFrontier([failing('cheap', 1), priced('good', [2, 2]), failing('bad', 3)])).toEqual(['cheap', 'good'])
-})
-
-test('a million micro-dollars are one dollar', () => {
-  expect(toUsd(1_500_000)).toBe(1.5)
 })

@@ -107,10 +107,6 @@ function toPoints(result: SettingResult): Point[] {
   return [{ id: result.id, tasks: result.cells.length, passed: countPassed(result), micros }]
 }
 
-const MILLION = 1_000_000
-
-export const toUsd = (micros: number): number => micros / MILLION
-
 /** A setting of the frontier with the numbers that picks are based on. */
 type PickCandidate = { id: string; tasks: number; passed: number }
 

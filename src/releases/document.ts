@@ -1,4 +1,4 @@
-import { averageUsd } from '../platform/usd.ts'
+import { averageUsd, toUsd } from '../platform/usd.ts'
 import { isShownWorse, toTracks } from '../statistics/paired.ts'
 import {
   choosePicks,
@@ -8,7 +8,6 @@ import {
   type SettingPick,
   type SettingResult,
   sumCostMicros,
-  toUsd,
 } from './aggregate.ts'
 import type { RunTotals } from './facts.ts'
 import { computeContentHash } from './fingerprint.ts'

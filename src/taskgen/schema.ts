@@ -283,7 +283,3 @@ export type TaskFiles = z.infer<typeof TaskFiles>
 
 export const toRunId = (batch: string): string => `batch-${batch}`
 export const toBatchId = (runId: string): string => runId.slice('batch-'.length)
-
-const MICROS = 1e6
-export const toUsd = (micros: number): number => micros / MICROS
-export const toMicros = (usd: number): number => Math.round(usd * MICROS)

@@ -1,11 +1,11 @@
 import { listDailySpend } from '../../gateway/spend/spend.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { toUsd } from '../../platform/usd.ts'
 import type { WorkspaceSpend } from './schema.ts'
 import { listSettingSpend } from './sql.ts'
 
 const DAY_MS = 86_400_000
 const SETTINGS_MAX = 100
-const MICROS_PER_USD = 1_000_000
 
 /** Reads the spend of a workspace on the last days, today included. Days begin at midnight UTC. */
 export async function readWorkspaceSpend(db: Db, workspaceId: string, days: number): Promise<WorkspaceSpend> {
@@ -19,5 +19,3 @@ export async function readWorkspaceSpend(db: Db, workspaceId: string, days: numb
     settings: settings.map(({ micros, ...setting }) => ({ ...setting, costUsd: toUsd(micros) })),
   }
 }
-
-const toUsd = (micros: number): number => micros / MICROS_PER_USD

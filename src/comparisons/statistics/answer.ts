@@ -1,3 +1,4 @@
+import { toUsd } from '../../platform/usd.ts'
 import { type Answer, buildAnswer } from '../../statistics/answer.ts'
 import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
 import { DRAWS } from '../../statistics/frontier.ts'
@@ -82,6 +83,3 @@ function toSettingStats(setting: ComparisonStatistics['settings'][number] | unde
     methods: METHODS,
   }
 }
-
-/** Converts micro-dollars to USD, rounded to six decimals. */
-export const toUsd = (micros: number): number => Math.round(micros) / 1_000_000

@@ -1,12 +1,12 @@
 import type { Db } from '../../platform/db/db.ts'
 import { invalidRequest, notFound, Problem } from '../../platform/problem.ts'
+import { toUsd } from '../../platform/usd.ts'
 import { findPair } from '../../statistics/answer.ts'
 import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
 import { flipPair, type PairStatistics, type SettingResults, toOutcome } from '../../statistics/pairs.ts'
 import { noSharedTasks } from '../schema.ts'
 import { type ComparisonRow, listSettingRows } from '../sql.ts'
 import { loadComparisonAxes } from '../trials/trials.ts'
-import { toUsd } from './answer.ts'
 import type { ComparisonPair, ComparisonPairWithTasks } from './schema.ts'
 import type { StatisticsCache } from './statistics.ts'
 

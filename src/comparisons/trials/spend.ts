@@ -11,6 +11,7 @@ import {
 } from '../../gateway/spend/spend.ts'
 import type { Usage } from '../../gateway/wire-protocol.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { toUsd } from '../../platform/usd.ts'
 import { parseTrialName } from '../outcome.ts'
 import { formatTrialId, parseTrialId } from '../plan.ts'
 import type { TrialCall } from '../shapes/schema.ts'
@@ -77,8 +78,8 @@ const toTrialCall = (call: RecordedCall): TrialCall => ({
   message: call.message ?? null,
   tries: call.tries,
   usage: toPublicUsage(call.usage),
-  costUsd: call.costMicros === null || call.outcome === 'open' ? null : call.costMicros / 1e6,
-  pendingUsd: call.outcome === 'open' ? (call.reservedMicros ?? 0) / 1e6 : 0,
+  costUsd: call.costMicros === null || call.outcome === 'open' ? null : toUsd(call.costMicros),
+  pendingUsd: call.outcome === 'open' ? toUsd(call.reservedMicros ?? 0) : 0,
   outputLimit: call.outputLimit,
   costSource: call.costSource,
   firstByteMs: call.firstByteMs,

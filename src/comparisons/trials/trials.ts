@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type GranteeTotals, readGranteeTotals } from '../../gateway/spend/spend.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
+import { toUsd } from '../../platform/usd.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { diffCell, toCountPart } from '../counts.ts'
 import { findOrdinal, formatTrialId, listCellOrdinals, type PlanShape, parseTrialId, toPosition } from '../plan.ts'
@@ -147,9 +148,9 @@ function toTrialCost(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>,
   const isUnknown = row.cost_micros === null && FINISHED_STATES.includes(row.state)
   const micros = isUnknown ? null : (spend?.settledMicros ?? row.cost_micros)
   return {
-    costUsd: micros === null ? null : micros / 1e6,
-    retriesCostUsd: isUnknown ? 0 : (spend?.earlierMicros ?? 0) / 1e6,
-    pendingUsd: (spend?.pendingMicros ?? 0) / 1e6,
+    costUsd: micros === null ? null : toUsd(micros),
+    retriesCostUsd: isUnknown ? 0 : toUsd(spend?.earlierMicros ?? 0),
+    pendingUsd: toUsd(spend?.pendingMicros ?? 0),
     costSource: costSource ?? (row.cost_micros === null || row.state === 'queued' ? null : 'none'),
   }
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Db } from '../../platform/db/db.ts'
 import { Problem } from '../../platform/problem.ts'
+import { toUsd } from '../../platform/usd.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { codeHostUnavailable } from '../../repos/schema.ts'
 import { newFunnelCounter } from '../candidates/funnel.ts'
@@ -13,7 +14,6 @@ import {
   type PreviewBatchInput,
   type PreviewProgress,
   repositoryUnreadable,
-  toUsd,
 } from '../schema.ts'
 import { toDiscoveryFailure } from './discover.ts'
 import { listTriedHeads, readUsualSpend } from './sql.ts'
