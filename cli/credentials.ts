@@ -27,7 +27,7 @@ function addReading(credentials: Command, shell: Shell): void {
     credentials
       .command('providers')
       .description('List the providers and their fields')
-      .action((_flags: object, command: Command) => listProviders(shell, command)),
+      .action((_flags: object, command: Command) => printProviders(shell, command)),
     'assay credentials providers',
   )
   withExample(
@@ -92,7 +92,7 @@ async function fetchProviders(service: Service): Promise<CredentialProvider[]> {
   return (await call(service, listCredentialProviders, { params: { org: service.org } })).body.providers
 }
 
-async function listProviders(shell: Shell, command: Command): Promise<void> {
+async function printProviders(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
   const providers = await fetchProviders(service)
   if (service.json) return printJson(shell, { providers })

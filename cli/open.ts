@@ -29,15 +29,15 @@ export function addOpenCommand(assay: Command, shell: Shell): void {
 async function openPage(shell: Shell, command: Command, id: string | undefined, mayBrowse: boolean): Promise<void> {
   const { json } = readGlobals(command)
   const base = readAddress(shell, readGlobals(command)).replace(/\/$/, '')
-  const path = id === undefined ? '/app/' : await findPath(await openService(shell, command), id)
+  const path = id === undefined ? '/app/' : await resolvePath(await openService(shell, command), id)
   const url = `${base}${path}`
   if (json) return printJson(shell, { url })
   print(shell, url)
   if (mayBrowse && shell.output.isTTY) startBrowser(shell, url)
 }
 
-async function findPath(service: Service, id: string): Promise<string> {
-  if (id.includes('/')) return findNamed(service, id)
+async function resolvePath(service: Service, id: string): Promise<string> {
+  if (id.includes('/')) return resolveNamed(service, id)
   requireId(id, 'assay comparisons list')
   const path = (await findTrial(service, id)) ?? (await findComparison(service, id)) ?? (await findRelease(service, id))
   if (path === undefined) throw new WrongUse(`This workspace has no trial, comparison or release ${id}.`)
@@ -92,7 +92,7 @@ async function findRelease(service: Service, releaseId: string): Promise<string 
   return undefined
 }
 
-async function findNamed(service: Service, fullName: string): Promise<string> {
+async function resolveNamed(service: Service, fullName: string): Promise<string> {
   const repositories = await listRepositories(service)
   const hasName = (repository: { owner: string; name: string }): boolean =>
     `${repository.owner}/${repository.name}`.toLowerCase() === fullName.toLowerCase()

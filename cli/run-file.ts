@@ -20,7 +20,7 @@ export async function applyRunFile(command: Command, path: string): Promise<stri
   for (const [key, value] of Object.entries(values)) {
     if (key === TARGET) continue
     const option = options.get(key)
-    if (!option) throw new WrongUse(`${path}: unknown key ${key}.${suggestName(key, known) || listKeys(known)}`)
+    if (!option) throw new WrongUse(`${path}: unknown key ${key}.${suggestName(key, known) || formatKeys(known)}`)
     setOption(command, option, requireValue(option, value, path))
   }
   const target = values[TARGET]
@@ -73,7 +73,7 @@ const listOptions = ({ options }: Command): Option[] =>
 
 const toKey = ({ long }: Option): string => (long ?? '').slice(2)
 
-const listKeys = (known: readonly string[]): string => ` Known: ${known.join(', ')}.`
+const formatKeys = (known: readonly string[]): string => ` Known: ${known.join(', ')}.`
 
 const isList = ({ defaultValue }: Option): boolean => Array.isArray(defaultValue)
 

@@ -74,7 +74,7 @@ function addReading(webhooks: Command, shell: Shell): void {
       .command('deliveries')
       .description('List the deliveries of a webhook, newest first')
       .argument(...WEBHOOK)
-      .action((id: string, _flags: object, command: Command) => listDeliveries(shell, command, id)),
+      .action((id: string, _flags: object, command: Command) => printDeliveries(shell, command, id)),
     `assay webhooks deliveries ${ID}`,
   )
   withExample(
@@ -170,7 +170,7 @@ async function test(shell: Shell, command: Command, id: string): Promise<void> {
   print(shell, body.id)
 }
 
-async function listDeliveries(shell: Shell, command: Command, id: string): Promise<void> {
+async function printDeliveries(shell: Shell, command: Command, id: string): Promise<void> {
   const { listDeliveries: endpoint } = await contract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)

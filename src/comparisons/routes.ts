@@ -40,7 +40,6 @@ import { readArtifact } from './trials/artifacts.ts'
 import { listFailures } from './trials/failures/failures.ts'
 import { listTrialCalls } from './trials/spend.ts'
 import {
-  findArtifact,
   findNeighbours,
   listTrials,
   loadAxesForTrial,
@@ -48,6 +47,7 @@ import {
   readMatrix,
   readTrial,
   readTrialRow,
+  requireArtifact,
   voidTrial,
 } from './trials/trials.ts'
 
@@ -237,7 +237,7 @@ function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, 
       reply(200, await listTrialCalls(db, caller.workspace.id, row, query)),
     ),
     route(endpoints.artifact, findReadable, async ({ params }, { row }) => {
-      const { blob, artifact } = findArtifact(row, params.artifact)
+      const { blob, artifact } = requireArtifact(row, params.artifact)
       return replyFile({ ...artifact, content: readArtifact(blobs, blob, artifact) })
     }),
     route(endpoints.void, findTrial, async ({ db, caller, params, body, requestId }, { axes }) => {

@@ -28,11 +28,11 @@ export function checkRequest(
   const parsed = wire.parseRequest(operation, body)
   const { invalidCounts, serverSideTools, surcharges, level } = parsed
   if (invalidCounts.length > 0)
-    return refuse('malformed', `These must be integers in their usual range: ${listNames(invalidCounts)}.`)
+    return refuse('malformed', `These must be integers in their usual range: ${joinNames(invalidCounts)}.`)
   if (serverSideTools.length > 0)
-    return refuse('hosted', `The provider would run this outside the sandbox. Remove: ${listNames(serverSideTools)}.`)
+    return refuse('hosted', `The provider would run this outside the sandbox. Remove: ${joinNames(serverSideTools)}.`)
   if (surcharges.length > 0)
-    return refuse('surcharge', `This is billed separately from the model. Remove: ${listNames(surcharges)}.`)
+    return refuse('surcharge', `This is billed separately from the model. Remove: ${joinNames(surcharges)}.`)
   const model = parsed.model ?? ''
   const isAuxiliary = model !== terms.model
   if (isAuxiliary && !isMapped(terms.helpers, model))
@@ -56,7 +56,7 @@ function toStoredLevel(level: WireLevel | null): NewCall['levelAsked'] {
 const NAMES_MAX = 10
 const TEXT_MAX = 200
 
-const listNames = (names: readonly string[]): string => names.slice(0, NAMES_MAX).join(', ').slice(0, TEXT_MAX)
+const joinNames = (names: readonly string[]): string => names.slice(0, NAMES_MAX).join(', ').slice(0, TEXT_MAX)
 
 const refuse = (reason: Refusal, message: string): RefusedRequest => ({ kind: 'refused', reason, message })
 

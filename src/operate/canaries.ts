@@ -40,7 +40,7 @@ export async function measureCanaries(
   log: Log,
   options: MeasureCanariesOptions,
 ): Promise<CanaryReport> {
-  const selected = { author: findTerms(options, 'author'), verifier: findTerms(options, 'verifier') }
+  const selected = { author: resolveTerms(options, 'author'), verifier: resolveTerms(options, 'verifier') }
   const ledger = createMemoryLedger()
   const gateway = await startOwnGateway(config, log, ledger)
   await using undo = new AsyncDisposableStack()
@@ -78,7 +78,7 @@ const NO_WORKSPACE = { workspaceId: '', credentialId: '', deferrals: 0 }
 type SelectedModel = ReturnType<typeof resolveModelTerms>
 
 /** Finds a model and its terms. Throws UnknownName, or ModelUnfit if the model does not support the level. */
-function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): SelectedModel {
+function resolveTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): SelectedModel {
   const known = listPublicModels().filter(({ protocols }) => protocols.length > 0)
   const model = known.find(({ catalogId }) => catalogId === models[role])
   const names = known.map(({ catalogId }) => catalogId).join(', ')

@@ -3,7 +3,7 @@ import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { readKeys, resolveKeySource } from '../credentials/key-file.ts'
 import type { CheckResult } from '../platform/health.ts'
-import { findBinaries } from '../platform/postgres/binaries.ts'
+import { requireBinaries } from '../platform/postgres/binaries.ts'
 
 /** Result of a check. One that is not required is only information. */
 export type Diagnosis = CheckResult & { required: boolean }
@@ -36,7 +36,7 @@ export function nodeDiagnosis(): Diagnosis {
 export async function postgresDiagnosis(databaseUrl: string | undefined): Promise<Diagnosis> {
   if (databaseUrl) return pass('PostgreSQL', `of your own, at ${toDisplayAddress(databaseUrl)} (DATABASE_URL)`)
   try {
-    return pass('PostgreSQL', `${(await findBinaries()).version} comes with Assay`)
+    return pass('PostgreSQL', `${(await requireBinaries()).version} comes with Assay`)
   } catch (error) {
     return fail('PostgreSQL', messageOf(error), 'Run npm ci, or set DATABASE_URL.')
   }

@@ -5,7 +5,7 @@ import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { removeWithBuildah } from './local/buildah.ts'
 import { type ImageStore, listImages, openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
-import { findHost, type Host, type Runtime, requireRuntime } from './local/machine.ts'
+import { type Host, inspectHost, type Runtime, requireRuntime } from './local/machine.ts'
 import { openNetwork } from './local/network.ts'
 import { prepareImage } from './local/prepare.ts'
 import { reap, removeFolder } from './local/reap.ts'
@@ -61,12 +61,12 @@ export function createLocalProvider(options: LocalOptions): SandboxProvider & {
 
 async function openHost({ runtime, log }: LocalOptions, folder: string): Promise<Host> {
   const store = await openStore(folder)
-  if (runtime !== 'auto') return findHost(store, runtime, log)
+  if (runtime !== 'auto') return inspectHost(store, runtime, log)
   try {
-    return await findHost(store, 'runc', log)
+    return await inspectHost(store, 'runc', log)
   } catch (error) {
     log.info({ error }, 'runc does not work on this machine; sandboxes use bubblewrap')
-    return findHost(store, 'bwrap', log)
+    return inspectHost(store, 'bwrap', log)
   }
 }
 

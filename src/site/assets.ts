@@ -28,7 +28,7 @@ const FONT_FILES: Record<string, string> = {
 }
 
 /** Returns the path of a font of the pages, for programs that draw pictures. */
-export function findFontPath(family: string): string {
+export function requireFontPath(family: string): string {
   const [, path] = Object.entries(FONT_FILES).find(([name]) => name.startsWith(family)) ?? []
   if (path === undefined) throw new Error(`No font ${family}`)
   return path

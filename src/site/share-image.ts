@@ -2,7 +2,7 @@ import type { SKRSContext2D } from '@napi-rs/canvas'
 import { findHarness } from '../harnesses/harnesses.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { formatUsd, truncate } from '../results/text.ts'
-import { findFontPath } from './assets.ts'
+import { requireFontPath } from './assets.ts'
 
 const [WIDTH, HEIGHT, EDGE] = [1200, 630, 64]
 const PLOT = { left: 114, top: 330, right: WIDTH - EDGE, bottom: 530 }
@@ -20,8 +20,8 @@ const [SANS, SERIF] = ['Assay Sans', 'Assay Serif']
 async function loadCanvas() {
   const canvas = await import('@napi-rs/canvas')
   if (canvas.GlobalFonts.has(SANS)) return canvas
-  canvas.GlobalFonts.registerFromPath(findFontPath('inter'), SANS)
-  canvas.GlobalFonts.registerFromPath(findFontPath('source-serif-4'), SERIF)
+  canvas.GlobalFonts.registerFromPath(requireFontPath('inter'), SANS)
+  canvas.GlobalFonts.registerFromPath(requireFontPath('source-serif-4'), SERIF)
   return canvas
 }
 

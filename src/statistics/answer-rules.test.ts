@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { buildAnswer, findPair } from './answer.ts'
+import { buildAnswer, requirePair } from './answer.ts'
 import type { ComparisonStatistics, SettingStatistics } from './comparison-statistics.ts'
 import { computeSmallestDifference } from './intervals.ts'
 import type { MeasuredDifference } from './paired.ts'
@@ -196,6 +196,6 @@ test('a pair in the wrong place is an error of the caller', () => {
   const [ab, ac, bc] = pairs
   if (!ab || !ac || !bc) throw new Error('Three settings have three pairs.')
   for (const wrong of [[], [ac, ac, bc], [bc, ac, bc], [{ ...ab, a: 2 }, ac, bc]])
-    expect(() => findPair({ settings, pairs: wrong }, 0, 1)).toThrow('Pair 0, 1 not found')
-  expect(findPair({ settings, pairs }, 0, 1)).toBe(ab)
+    expect(() => requirePair({ settings, pairs: wrong }, 0, 1)).toThrow('Pair 0, 1 not found')
+  expect(requirePair({ settings, pairs }, 0, 1)).toBe(ab)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { buildAnswer, findPair } from './answer.ts'
+import { buildAnswer, requirePair } from './answer.ts'
 import { computeStatistics } from './comparison-statistics.ts'
 import type { SettingResults } from './pairs.ts'
 
@@ -119,6 +119,6 @@ test('every pair can be read from both sides', () => {
   const statistics = computeStatistics([1, 5, 9, 12].map((count) => results(solved(count, 12), 1000)))
   for (const a of [0, 1, 2, 3])
     for (const b of [0, 1, 2, 3].filter((other) => other !== a))
-      expect(findPair(statistics, a, b)).toMatchObject({ a, b })
-  expect(() => findPair(statistics, 1, 1)).toThrow('Pair 1, 1 not found')
+      expect(requirePair(statistics, a, b)).toMatchObject({ a, b })
+  expect(() => requirePair(statistics, 1, 1)).toThrow('Pair 1, 1 not found')
 })

@@ -75,7 +75,7 @@ function decide(
   const byAccuracy = candidates.toSorted(compareAccuracy)
   const [leader] = byAccuracy
   if (!leader || visible === undefined || leader.mean === 0) return undefined
-  const pairOf = (a: AnswerCandidate, b: AnswerCandidate) => findPair(statistics, a.index, b.index)
+  const pairOf = (a: AnswerCandidate, b: AnswerCandidate) => requirePair(statistics, a.index, b.index)
   const isSafe = (one: AnswerCandidate, other: AnswerCandidate): boolean =>
     isNotRelevantlyWorse(pairOf(one, other), visible, candidates.length)
   const others = (one: AnswerCandidate): AnswerCandidate[] => byAccuracy.filter(({ index }) => index !== one.index)
@@ -127,7 +127,7 @@ function chooseRival(
 }
 
 /** Returns the statistics of a pair in the given direction. */
-export function findPair({ settings, pairs }: ComparisonStatistics, a: number, b: number): PairStatistics {
+export function requirePair({ settings, pairs }: ComparisonStatistics, a: number, b: number): PairStatistics {
   const [low, high] = a < b ? [a, b] : [b, a]
   const pair = pairs[low * settings.length - (low * (low + 1)) / 2 + high - low - 1]
   if (!pair || pair.a !== low || pair.b !== high) throw new Error(`Pair ${a}, ${b} not found`)

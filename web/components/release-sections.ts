@@ -84,10 +84,10 @@ const VERIFY_MODES: Record<string, string> = {
 const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Disclosure): Html => html`<ul>
 ${verifyModes.map((mode) => html`<li>Verify mode ${renderName(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
 <li>Tasks: the reference solution passes, a no-op fails, <a href="/methodology/attacks">known cheats were tried</a></li>
-<li>Sandboxes: ${listNames(sandboxes)}; isolation: ${listNames(isolation)}</li></ul>
+<li>Sandboxes: ${formatNames(sandboxes)}; isolation: ${formatNames(isolation)}</li></ul>
 <details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${renderName(nameHarness(harness))} ${renderName(version)}</li>`)}</ul></details>`
 
-const listNames = (names: readonly string[]): string =>
+const formatNames = (names: readonly string[]): string =>
   names.length === 0 ? 'not recorded' : names.map((each) => safeText(each)).join(', ')
 
 /** Renders all releases of a repository. Withdrawn ones remain, with the reason. */

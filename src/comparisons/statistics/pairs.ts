@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import { invalidRequest, notFound, Problem } from '../../platform/problem.ts'
 import { toUsd } from '../../platform/usd.ts'
-import { findPair } from '../../statistics/answer.ts'
+import { requirePair } from '../../statistics/answer.ts'
 import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
 import { flipPair, type PairStatistics, type SettingResults, toOutcome } from '../../statistics/pairs.ts'
 import { noSharedTasks } from '../schema.ts'
@@ -57,7 +57,7 @@ export async function readPair(
   const [first, second] = [requireSetting(ids, a), requireSetting(ids, b)]
   if (first === second)
     throw buildNoSharedTasksProblem('/path/b', 'A setting cannot be compared with itself. Name two settings.')
-  const pair = findPair(await statistics.load(db, row), first, second)
+  const pair = requirePair(await statistics.load(db, row), first, second)
   if (pair.tasks === 0) throw buildNoSharedTasksProblem('/path/b', `${a} and ${b} share no scored task.`)
   const results = await statistics.loadResults(db, row)
   const outcomes = axes.tasks.flatMap((task, index) => {

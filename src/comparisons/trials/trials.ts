@@ -169,7 +169,7 @@ function queueSeconds(
   return Math.max(0, (started_at.getTime() - submittedAt.getTime()) / 1000)
 }
 
-export function findArtifact(row: rows.TrialRow, name: string): { blob: string; artifact: StoredArtifact } {
+export function requireArtifact(row: rows.TrialRow, name: string): { blob: string; artifact: StoredArtifact } {
   const artifact = Detail.parse(row.detail ?? {}).artifacts.find((each) => each.name === name)
   if (!artifact || row.artifacts === null) throw new Problem(notFound, `Artifact ${name} not found`)
   return { blob: row.artifacts, artifact }

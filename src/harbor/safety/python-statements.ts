@@ -41,7 +41,7 @@ function readToken(source: string, at: number, strings: string[]): { code: strin
     const close = findStringEnd(source, at + start.length, quote)
     const content = source.slice(at + start.length, close)
     const number = strings.push(content) - 1
-    const expressions = /f/i.test(prefix) ? listExpressions(content) : ''
+    const expressions = /f/i.test(prefix) ? joinExpressions(content) : ''
     return { code: `'${number}'${expressions}`, length: close + quote.length - at }
   }
   if (source[at] === '#') return { code: '', length: (source.indexOf('\n', at) + 1 || source.length + 1) - 1 - at }
@@ -83,7 +83,7 @@ function findStringEnd(source: string, start: number, quote: string): number {
 }
 
 /** Returns the expressions of an f-string as further operands of a sum. Strings in them have no number. */
-const listExpressions = (content: string): string =>
+const joinExpressions = (content: string): string =>
   [...content.replaceAll(/\{\{|\}\}/g, '').matchAll(/\{([^{}]*)\}/g)]
     .map(([, expression = '']) => ` + (${expression.replaceAll(/"[^"]*"|'[^']*'/g, "''").replace(/[!:][^\])]*$/, '')})`)
     .join('')

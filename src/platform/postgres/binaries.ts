@@ -11,7 +11,7 @@ export type Binaries = { root: string; version: string }
 export const program = (binaries: Binaries, name: 'initdb' | 'postgres'): string =>
   join(binaries.root, 'native', 'bin', name)
 
-export async function findBinaries(
+export async function requireBinaries(
   platform: string = process.platform,
   architecture: string = process.arch,
 ): Promise<Binaries> {

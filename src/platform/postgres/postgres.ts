@@ -1,5 +1,5 @@
 import { lockFile } from '../file-lock.ts'
-import { type Binaries, findBinaries } from './binaries.ts'
+import { type Binaries, requireBinaries } from './binaries.ts'
 import { ensurePassword, openFolder, removeSocketFolder, type ServerFolder } from './folder.ts'
 import { findPostmaster, shutDown } from './postmaster.ts'
 import { ensureServer } from './server.ts'
@@ -22,7 +22,7 @@ export type EmbeddedPostgres = {
  */
 export async function startPostgres(options: { folder: string; durable?: boolean }): Promise<EmbeddedPostgres> {
   try {
-    const binaries = await findBinaries()
+    const binaries = await requireBinaries()
     const folder = await openFolder(options.folder)
     const session = await start(folder, binaries, options.durable ?? true)
     let stopping: Promise<void> | undefined

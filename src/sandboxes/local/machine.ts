@@ -41,7 +41,7 @@ export type Host = {
  */
 export type LocalLauncher = { loader: string; setpriv: string; sh: string; setsid: string; libraries: string[] }
 
-export async function findHost(store: ImageStore, runtime: Runtime, log: Log): Promise<Host> {
+export async function inspectHost(store: ImageStore, runtime: Runtime, log: Log): Promise<Host> {
   const machine = process.arch
   if (machine !== 'x64' && machine !== 'arm64') throw localUnavailable(`the architecture ${machine} is not supported`)
   const rootless = process.geteuid?.() !== 0
@@ -68,7 +68,7 @@ export async function findHost(store: ImageStore, runtime: Runtime, log: Log): P
       cgroups,
       hasLoopDevices,
       hasNetworks,
-      launcher: await findLauncher(),
+      launcher: await requireLauncher(),
       namespacePool: createNamespacePool({ rootless, ownsProcesses: runtime === 'runc' }),
       pipes: createPipePool(store),
     }
@@ -151,7 +151,7 @@ async function canMountLoop(store: ImageStore, run: NamespaceProcess['run']): Pr
   }
 }
 
-async function findLauncher(): Promise<LocalLauncher> {
+async function requireLauncher(): Promise<LocalLauncher> {
   const [setpriv = '', sh = '', setsid = ''] = await Promise.all(['setpriv', 'sh', 'setsid'].map(findProgram))
   const files = await listLibraries([setpriv, sh, setsid])
   const loader = files.find((file) => basename(file).startsWith('ld-'))

