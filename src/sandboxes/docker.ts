@@ -76,10 +76,10 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
   }
 }
 
-const toCapabilities = ({ isolation, gatewayChannel }: DockerEngine): Capabilities => ({
+const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Capabilities => ({
   isolation,
   gatewayChannel,
-  limits: { cpus: true, memory: true, pids: true, disk: 'watched' },
+  limits,
   networks: true,
 })
 

@@ -90,7 +90,8 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSp
     Memory: memory,
     MemorySwap: memory,
     ShmSize: limits.shmMb * MEGABYTE,
-    NanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9),
+    // An engine without the controller ignores the other limits, but refuses a container with this one.
+    NanoCpus: engine.limits.cpus ? Math.round(Math.min(limits.cpus, engine.cpus) * 1e9) : undefined,
     Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => toMounts(engine, mount, network))],
     Tmpfs: Object.fromEntries(mounts.flatMap(toTmpfsEntries)),
   }

@@ -30,6 +30,12 @@ export type DockerEngine = {
   /** True when this process is root and may also enter those namespaces and read the files. */
   isRoot: boolean
   cgroups: CgroupLayout | undefined
+  /**
+   * Mapping of the users of containers to users of the engine's machine. The root of a container is the engine's own user
+   * on a rootless engine, and one of a range of other users on a remapped one.
+   */
+  userMapping: 'none' | 'rootless' | 'remapped'
+  limits: Capabilities['limits']
   /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
   /** Maximum size of all images of the engine. Built images are evicted above it. */

@@ -57,6 +57,8 @@ export async function findEngine({
       seesProcesses: false,
       isRoot: false,
       cgroups: undefined,
+      userMapping: findUserMapping(info),
+      limits: toLimits(info),
       gatewayChannel: 'none',
       images: new Map(),
       accounts: new Map(),
@@ -64,6 +66,8 @@ export async function findEngine({
     if (!info.SecurityOptions?.some((option) => option.includes('seccomp'))) {
       log.warn('the Docker engine has no seccomp: its sandboxes can make every system call')
     }
+    const missing = Object.entries(engine.limits).flatMap(([name, isEnforced]) => (isEnforced ? [] : name))
+    if (missing.length > 0) log.warn({ missing }, 'the Docker engine does not enforce all limits: it lacks cgroups')
     return engine.launcher === undefined ? engine : await testEngine(engine, engine.launcher, isTrusted(connection))
   } catch (error) {
     docker.close()
@@ -78,7 +82,16 @@ export async function findEngine({
  */
 const isTrusted = (connection: DockerConnection): boolean => connection.kind !== 'tcp' || !connection.publicOnly
 
-type EngineInfo = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
+type EngineInfo = {
+  DefaultRuntime: string
+  NCPU: number
+  MemTotal: number
+  SecurityOptions: string[] | null
+  /** False on a rootless engine to which systemd has not delegated the controller. */
+  MemoryLimit: boolean
+  CpuCfsQuota: boolean
+  PidsLimit: boolean
+}
 type EngineVersion = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
 
 async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boolean }> {
@@ -92,6 +105,20 @@ async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boo
   docker.useVersion(`1.${Math.max(CLIENT_API_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
   return { sameArchitecture: process.platform === 'linux' && version.Arch === DOCKER_ARCHITECTURES[process.arch] }
 }
+
+function findUserMapping({ SecurityOptions }: EngineInfo): DockerEngine['userMapping'] {
+  const hasOption = (name: string): boolean =>
+    SecurityOptions?.some((option) => option.split(',').includes(`name=${name}`)) ?? false
+  if (hasOption('rootless')) return 'rootless'
+  return hasOption('userns') ? 'remapped' : 'none'
+}
+
+const toLimits = ({ MemoryLimit, CpuCfsQuota, PidsLimit }: EngineInfo): Capabilities['limits'] => ({
+  cpus: CpuCfsQuota,
+  memory: MemoryLimit,
+  pids: PidsLimit,
+  disk: 'watched',
+})
 
 /** Shortens the name of a runtime, which containerd reports in several forms. */
 const runtimeName = (text: string): string =>

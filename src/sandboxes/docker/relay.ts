@@ -74,7 +74,8 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   const words = [inside(program.loader), '--library-path', PROGRAM_FOLDER, inside('node'), '-e', RELAY]
   const body = {
     Image: launcher.image,
-    User: `${process.getuid?.()}:${process.getgid?.()}`,
+    // The sockets belong to this process's user, which is the root of containers of its rootless engine.
+    User: engine.userMapping === 'rootless' ? '0:0' : `${process.getuid?.()}:${process.getgid?.()}`,
     Entrypoint: [...words, ...ports.map(({ port }) => String(port))],
     Labels: labels,
     AttachStdout: true,

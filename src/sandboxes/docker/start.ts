@@ -142,7 +142,9 @@ async function inspect(engine: DockerEngine, id: string): Promise<Container> {
   const { HostnamePath, HostsPath, ResolvConfPath } = found
   const engineFiles = [HostnamePath, HostsPath, ResolvConfPath].flatMap((path) => path || [])
   const volumes = listVolumes(found).flatMap(({ RW, Source }) => (RW ? [Source] : []))
-  return { id, pid, layers: layersOf(found), engineFiles, volumes }
+  // Owners in the layers of an engine that maps users are not those of the container.
+  const layers = engine.userMapping === 'none' ? layersOf(found) : undefined
+  return { id, pid, layers, engineFiles, volumes }
 }
 
 const listVolumes = ({ Mounts }: InspectedContainer): InspectedContainer['Mounts'] =>
