@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { mkdir, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chown, mkdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
-import { NOBODY, runAsNobody } from '../../test/support/sandboxes/as-nobody.ts'
+import { NOBODY, runAsNobody, runAsUser } from '../../test/support/sandboxes/as-nobody.ts'
 
 const run = promisify(execFile)
 
@@ -26,5 +27,35 @@ test.skipIf(process.getuid?.() !== 0)(
   async () => {
     const { code, output } = await runAsNobody('ordinary-user.ts', makeOwnRootfs)
     expect(code, output).toBe(0)
+  },
+)
+
+const UNIFIED = '/sys/fs/cgroup'
+const HAS_UNIFIED = existsSync(join(UNIFIED, 'cgroup.controllers'))
+
+/** Delegates a new cgroup to a user, as systemd does for a service with `Delegate=yes`. */
+async function delegateCgroup(uid: number): Promise<AsyncDisposable & { folder: string }> {
+  const folder = join(UNIFIED, `assay-test-${process.pid}.service`)
+  await mkdir(folder)
+  for (const name of ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'])
+    await chown(join(folder, name), uid, uid)
+  return {
+    folder,
+    async [Symbol.asyncDispose]() {
+      await rmdir(join(folder, 'assay-itself'))
+      await rmdir(folder)
+    },
+  }
+}
+
+test.skipIf(process.getuid?.() !== 0 || !HAS_UNIFIED)(
+  'in a delegated cgroup, the limits of memory, processes and CPUs hold for an ordinary user too (cgroup v2)',
+  { timeout: 300_000 },
+  async () => {
+    await using cgroup = await delegateCgroup(NOBODY)
+    const user = { uid: NOBODY, gid: NOBODY, cgroup: cgroup.folder }
+    const { code, output } = await runAsUser(user, 'ordinary-user.ts', makeOwnRootfs)
+    expect(code, output).toBe(0)
+    expect(output).not.toContain('no cgroups')
   },
 )

@@ -123,7 +123,7 @@ async function stop(child: ChildProcess, folder: string): Promise<void> {
 }
 
 /** Imports a root file system as an image. */
-export async function importImage({ docker }: Dockerd, name: string, rootfs: string): Promise<void> {
+export async function importImage({ docker }: Pick<Dockerd, 'docker'>, name: string, rootfs: string): Promise<void> {
   const tar = spawn('tar', ['-c', '-C', rootfs, '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [repo, tag] = name.split(':')
   const body: Readable = tar.stdout

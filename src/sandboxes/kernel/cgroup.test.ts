@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cgroupFolders, parseLayout } from './cgroup.ts'
+import { cgroupFolders, parseDelegatedPath, parseLayout } from './cgroup.ts'
 
 const V1 = `30 1 0:1 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 31 1 0:2 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
@@ -16,4 +16,15 @@ test('finds the trees of both cgroup versions in the mount table', () => {
   expect(second).toEqual({ version: 2, unified: '/sys/fs/cgroup' })
   expect(second && cgroupFolders(second, 'x')).toEqual(['/sys/fs/cgroup/assay-x'])
   expect(parseLayout('25 1 8:1 / / rw - ext4 /dev/vda rw')).toBeUndefined()
+})
+
+test.each([
+  ['0::/system.slice/assay.service\n', '/system.slice/assay.service'],
+  ['0::/system.slice/assay.service/assay-itself\n', '/system.slice/assay.service'],
+  ['0::/\n', '/'],
+  ['0::/assay-itself\n', '/'],
+  ['0::/user.slice/user-1000.slice/session-3.scope\n', undefined],
+  ['4:memory:/x.service\n1:name=systemd:/x.service\n', undefined],
+])('a cgroup that may be delegated is that of a service or container: %j', (text, expected) => {
+  expect(parseDelegatedPath(text)).toBe(expected)
 })

@@ -1,11 +1,14 @@
-import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ignoreCode } from '../../platform/errors.ts'
 import { type SandboxLimits, SandboxUnavailable } from '../sandbox.ts'
 import { sendKill } from './ownership.ts'
 
-/** Cgroup folders of this machine: one tree per controller (version 1) or one for all (version 2). */
+/**
+ * Folders in which this process creates cgroups: one per controller (version 1) or one for all (version 2), which is the
+ * root of the tree or a cgroup that was delegated to this process.
+ */
 export type CgroupLayout =
   | { version: 1; memory: string; pids: string; cpu: string; all: string[] }
   | { version: 2; unified: string }
@@ -18,13 +21,47 @@ const KILL_TIMEOUT_MS = 5000
 export async function findLayout(): Promise<CgroupLayout | undefined> {
   const layout = parseLayout(await readFile('/proc/self/mountinfo', 'utf8'))
   if (layout === undefined) return undefined
-  try {
-    if (layout.version === 2) await enableControllers(layout.unified)
-    await tryToCreateCgroup(layout)
-    return layout
-  } catch {
-    return undefined
+  if (await canCreateCgroup(layout)) return layout
+  if (layout.version === 1) return undefined
+  const delegated = await enterDelegated(layout.unified).catch(() => undefined)
+  return delegated && (await canCreateCgroup(delegated)) ? delegated : undefined
+}
+
+/** Name of the cgroup for this process itself, beside those of its sandboxes. */
+const OWN_CGROUP = 'assay-itself'
+const MOVES_MAX = 20
+
+/**
+ * Finds the cgroup that was delegated to this process, as by `Delegate=yes` in a unit of systemd. The kernel allows limits
+ * only in cgroups whose parent has no processes, so that all processes of the delegated cgroup move into a child of it.
+ */
+async function enterDelegated(unified: string): Promise<CgroupLayout | undefined> {
+  const path = parseDelegatedPath(await readFile('/proc/self/cgroup', 'utf8'))
+  if (path === undefined) return undefined
+  const folder = join(unified, path)
+  const available = (await readFile(join(folder, 'cgroup.controllers'), 'utf8')).trim().split(' ')
+  if (!CONTROLLERS.every((controller) => available.includes(controller))) return undefined
+  await access(join(folder, 'cgroup.subtree_control'), constants.W_OK)
+  const target = join(folder, OWN_CGROUP)
+  await mkdir(target, { recursive: true })
+  for (let moves = 0; moves < MOVES_MAX; moves += 1) {
+    const pids = await listProcesses(folder)
+    if (pids.length === 0) return { version: 2, unified: folder }
+    // Processes may end meanwhile, or start others.
+    for (const pid of pids) await writeFile(join(target, 'cgroup.procs'), String(pid)).catch(ignoreCode('ESRCH'))
   }
+  return undefined
+}
+
+/**
+ * Returns the cgroup that may have been delegated to a process, from its `/proc/<pid>/cgroup`: the one of its service or
+ * container. Those of login sessions and terminals also contain processes that are not ours to move.
+ */
+export function parseDelegatedPath(text: string): string | undefined {
+  const own = /^0::(.*)$/m.exec(text)?.[1]
+  if (own === undefined) return undefined
+  const path = basename(own) === OWN_CGROUP ? dirname(own) : own
+  return path === '/' || path.endsWith('.service') ? path : undefined
 }
 
 /** Finds the cgroup folders in a mount table. Pure, so that both cgroup versions can be tested on any machine. */
@@ -45,13 +82,16 @@ export function parseLayout(mountinfo: string): CgroupLayout | undefined {
   return unified === undefined ? undefined : { version: 2, unified }
 }
 
-/** Lets the cgroups below this folder use the controllers. */
-const enableControllers = (unified: string): Promise<void> =>
-  writeFile(join(unified, 'cgroup.subtree_control'), CONTROLLERS.map((name) => `+${name}`).join(' '))
+const canCreateCgroup = (layout: CgroupLayout): Promise<boolean> =>
+  tryToCreateCgroup(layout).then(
+    () => true,
+    () => false,
+  )
 
 /** Creates a cgroup and removes it. Throws if that is not allowed or a controller is missing. */
 async function tryToCreateCgroup(layout: CgroupLayout): Promise<void> {
   const folders = cgroupFolders(layout, `try-${process.pid}`)
+  await enableControllers(layout)
   try {
     for (const folder of folders) await mkdir(folder, { recursive: true })
     const files =
@@ -60,6 +100,13 @@ async function tryToCreateCgroup(layout: CgroupLayout): Promise<void> {
   } finally {
     await Promise.all(folders.map((folder) => rmdir(folder)))
   }
+}
+
+/** Enables the limits of cgroups. systemd disables controllers that no unit of it needs, for example at a reload. */
+async function enableControllers(layout: CgroupLayout): Promise<void> {
+  if (layout.version === 1) return
+  const wanted = CONTROLLERS.map((controller) => `+${controller}`).join(' ')
+  await writeFile(join(layout.unified, 'cgroup.subtree_control'), wanted)
 }
 
 /** Returns the folder of a cgroup in each hierarchy. The cgroup need not exist. */
@@ -79,6 +126,7 @@ export async function createCgroup(
   limits: SandboxLimits,
   spare: number,
 ): Promise<void> {
+  await enableControllers(layout)
   for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
   for (const [path, value] of limitFiles(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {

@@ -84,6 +84,7 @@ function buildScript(launch: Launch): string {
   const { host, folder, cgroups, spec, account } = launch
   const file = (name: string): string => quote(join(folder, name))
   const hasGate = spec.ports.length > 0
+  const needsProcessLimit = host.rootless && cgroups.length === 0
   const command = shellCommand(
     'bwrap',
     '--args',
@@ -104,7 +105,7 @@ function buildScript(launch: Launch): string {
     ...(hasGate ? [`mkfifo -m 600 ${file('gate')} && `] : []),
     '( ',
     ...cgroups.map((group) => `echo 0 > ${quote(join(group, 'cgroup.procs'))} && `),
-    `exec ${host.rootless ? processLimit(spec.limits.pids + controlProcesses(spec)) : ''}${command} ${files.join(' ')} )`,
+    `exec ${needsProcessLimit ? processLimit(spec.limits.pids + controlProcesses(spec)) : ''}${command} ${files.join(' ')} )`,
   ].join('')
 }
 

@@ -53,7 +53,7 @@ export async function inspectHost(store: ImageStore, runtime: Runtime, log: Log)
     await requireOverlay(store, rootless, namespaceProcess.runOrThrow)
     if (runtime === 'bwrap')
       await namespaceProcess.runOrThrow('Trying bubblewrap', shellCommand('bwrap', ...BWRAP_TEST_ARGS))
-    const cgroups = rootless ? undefined : await findLayout()
+    const cgroups = await findLayout()
     if (runtime === 'runc' && !cgroups)
       throw localUnavailable('runc needs cgroups, which this process cannot create', 'use bwrap')
     const hasNetworks =

@@ -13,8 +13,18 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 type SuiteResult = { code: number | null; output: string }
 
+/** The user that runs a suite, and the cgroup in which it runs, if not that of this process. */
+type SuiteUser = { uid: number; gid: number; cgroup?: string }
+
+/** Enters a cgroup as root, then runs the command as another user. */
+const ENTER = 'echo 0 > "$1/cgroup.procs" && shift && exec setpriv "$@"'
+
 /** Runs a suite of this folder as an ordinary user, whose home is a folder that `prepare` has filled. */
-export async function runAsNobody(suite: string, prepare: (home: string) => Promise<void>): Promise<SuiteResult> {
+export async function runAsUser(
+  { uid, gid, cgroup }: SuiteUser,
+  suite: string,
+  prepare: (home: string) => Promise<void>,
+): Promise<SuiteResult> {
   const home = await mkdtemp(join(tmpdir(), 'assay-ordinary-'))
   try {
     const config = join(home, 'vitest.config.mjs')
@@ -24,11 +34,14 @@ export async function runAsNobody(suite: string, prepare: (home: string) => Prom
       `export default ${JSON.stringify({ root: ROOT, cacheDir: home, test: { include, testTimeout: 120_000 } })}`,
     )
     await prepare(home)
-    await chown(home, NOBODY, NOBODY)
+    await chown(home, uid, gid)
     const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
-    const child = spawn(process.execPath, [vitest, 'run', '--no-color', '--reporter=dot', '--config', config], {
-      uid: NOBODY,
-      gid: NOBODY,
+    const command = [process.execPath, vitest, 'run', '--no-color', '--reporter=dot', '--config', config]
+    const identity = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
+    const [program, ...args] = cgroup
+      ? ['sh', '-c', ENTER, 'enter', cgroup, ...identity, ...command]
+      : ['setpriv', ...identity, ...command]
+    const child = spawn(program ?? '', args, {
       cwd: ROOT,
       env: environmentIn(home),
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -39,6 +52,9 @@ export async function runAsNobody(suite: string, prepare: (home: string) => Prom
     await rm(home, { recursive: true })
   }
 }
+
+export const runAsNobody = (suite: string, prepare: (home: string) => Promise<void>): Promise<SuiteResult> =>
+  runAsUser({ uid: NOBODY, gid: NOBODY }, suite, prepare)
 
 const environmentIn = (home: string): Record<string, string> => ({
   PATH: `${dirname(process.execPath)}:/usr/sbin:/usr/bin:/bin`,
