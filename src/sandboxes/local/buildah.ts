@@ -58,6 +58,23 @@ const buildahCommand = (store: ImageStore, ...args: string[]): string =>
   )
 
 /**
+ * Shell code after which buildah creates containers without netavark. buildah 1.39 refuses to without it, packages of
+ * distributions only recommend it, and it is never started: builds use a network that exists.
+ */
+function useNoNetavark(store: ImageStore): string {
+  const folder = join(store.folder, `${BUILDAH_FOLDER}-helpers`)
+  const settings = `[engine]\nhelper_binaries_dir=[${JSON.stringify(folder)}]\n`
+  return `if [ ! -d ${quote(folder)} ]; then
+  draft=$(${shellCommand('mktemp', '-d', `${folder}-XXXXXX`)})
+  ln -s "$(command -v false)" "$draft/netavark"
+  ${shellCommand('printf', '%s', settings)} > "$draft/containers.conf"
+  mv -T "$draft" ${quote(folder)} 2> /dev/null || rm -r "$draft"
+fi
+export CONTAINERS_CONF_OVERRIDE=${quote(join(folder, 'containers.conf'))}
+`
+}
+
+/**
  * Runs buildah in its own namespaces, so that its mounts and processes end with it and no command of a Dockerfile sees
  * processes or devices of this machine.
  */
@@ -107,10 +124,8 @@ export async function buildWithBuildah(
     const allArgs = { ...args, ...buildArgs(env, dockerfile) }
     for (const [name, value] of Object.entries(allArgs)) flags.push('--build-arg', `${name}=${value}`)
     // Output and errors of commands are logged in order.
-    await runInNamespaces(`${buildahCommand(store, 'build', ...flags, context)} >&2`, options, {
-      namespaceProcess,
-      env,
-    })
+    const script = `${useNoNetavark(store)}${buildahCommand(store, 'build', ...flags, context)} >&2`
+    await runInNamespaces(script, options, { namespaceProcess, env })
     return await readBuiltImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
   } finally {
     network?.close()
@@ -154,7 +169,7 @@ async function provideBaseImage(
     '-o',
     `ro,lowerdir=${[...image.layers, 'drafts'].join(':')}`,
   )
-  const script = `${shellCommand('cd', store.folder)}
+  const script = `${useNoNetavark(store)}${shellCommand('cd', store.folder)}
 if ! ${buildahCommand(store, 'inspect', '--type', 'image', known)} > /dev/null 2>&1; then
   container=$(${buildahCommand(store, 'from', 'scratch')})
   target=$(${buildahCommand(store, 'mount')} "$container")
