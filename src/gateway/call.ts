@@ -62,7 +62,11 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
     sumInputTokens(settlement.usage) > computeInputMax(grant.terms, accepted.parsed.inputPasses ?? 1)
   await settle(runtime, call, { ...settlement, bodies }, exceedsWindow)
   if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
-    runtime.inputMemory.learn(grant.id, accepted.digest, sumInputTokens(settlement.usage))
+    runtime.inputMemory.learn(
+      grant.id,
+      { bytes: accepted.bytes.length, digest: accepted.digest },
+      sumInputTokens(settlement.usage),
+    )
   finish()
 }
 
@@ -78,11 +82,13 @@ async function readAndInspect({ options, inputMemory }: GatewayRuntime, context:
   const body = await readRequestBody(request.body, request.headers['content-encoding'], limits)
   if (body.kind === 'gone') return
   if (body.kind === 'refused') return void (await refuse(body.reason, body.message))
-  const inspection = await inspectRequest({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
+  const features = String(request.headers['anthropic-beta'] ?? '')
+  const { protocol } = wire
+  const inspection = await inspectRequest({ bytes: body.bytes, terms: grant.terms, protocol, operation, features })
   if (inspection.kind === 'refused') return void (await refuse(inspection.reason, inspection.message))
-  const { parsed, hasTools, hasLongCache, helper, levelAsked, rewritten } = inspection
+  const { parsed, hasTools, hasLongCache, helper, levelAsked, rewritten, digest } = inspection
   const bytes = rewritten === null ? body.bytes : Buffer.from(rewritten.buffer, rewritten.byteOffset, rewritten.length)
-  const { tokens: textTokens, digest } = inputMemory.bound(grant.id, bytes)
+  const textTokens = inputMemory.bound(grant.id, { bytes: bytes.length, digest })
   const isText = !parsed.media || parsed.media.pictures + parsed.media.documents === 0
   return { parsed, hasTools, hasLongCache, helper, levelAsked, bytes, textTokens, digest, isText }
 }
@@ -163,7 +169,7 @@ async function prepareCall(
   const sent = await buildUpstreamRequest(runtime, context, secret, body)
   const confidential = listConfidential(terms.cloud, secret)
   const windowTokens = computeInputMax(terms, accepted.parsed.inputPasses ?? 1)
-  const inputSent = boundInput(accepted, countTextBytes(accepted))
+  const inputSent = boundInput(accepted, accepted.bytes.length)
   return {
     call,
     confidential,

@@ -11,11 +11,11 @@ import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context
 import { type ClientResponse, wrapResponse } from './client-response.ts'
 import { createGrantLimiter, hashSecret, isSecretOf } from './grants.ts'
 import { listTokens } from './headers.ts'
+import { openInputMemory } from './input-memory.ts'
 import type { Grant, Refusal, Terms } from './ledger.ts'
 import { DEFAULT_OPTIONS, type GatewayOptions } from './options.ts'
 import { BROKEN, toRefusalProblem } from './problems.ts'
 import { wireProtocols } from './protocols.ts'
-import { openInputMemory } from './reservation.ts'
 import type { WireOperation, WireProtocol } from './wire-protocol.ts'
 
 export type Gateway = {

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { type AcceptedRequest, checkRequest, type RefusedRequest } from './check-request.ts'
+import { type ConversationDigest, digestConversation } from './input-memory.ts'
 import type { Terms } from './ledger.ts'
 import { wireProtocols } from './protocols.ts'
 import { parseRequestBody } from './request-body.ts'
@@ -8,23 +9,40 @@ import type { MeteredAnswer, WireOperation } from './wire-protocol.ts'
 
 // Pure functions of plain data. They run in a thread if a body is large.
 
-export type InspectInput = { bytes: Uint8Array; terms: Terms; protocol: Protocol; operation: WireOperation }
+export type InspectInput = {
+  bytes: Uint8Array
+  terms: Terms
+  protocol: Protocol
+  operation: WireOperation
+  /** Protocol features that the headers turn on. */
+  features: string
+}
 
 /** `rewritten` is null if the bytes are forwarded unchanged. */
 export type RequestInspection =
-  | (AcceptedRequest & { rewritten: Uint8Array | null; hasLongCache: boolean })
+  | (AcceptedRequest & { rewritten: Uint8Array | null; hasLongCache: boolean; digest: ConversationDigest | null })
   | RefusedRequest
 
 /** Parses a request and checks it against the terms of its grant. */
-export function inspectBody({ bytes, terms, protocol, operation }: InspectInput): RequestInspection {
+export function inspectBody({ bytes, terms, protocol, operation, features }: InspectInput): RequestInspection {
   const request = parseRequestBody(bytes)
   if (request.kind === 'refused') return request
   const checked = checkRequest(terms, wireProtocols[protocol], operation, request.json)
   if (checked.kind === 'refused') return checked
   const { body, ...accepted } = checked
   const rewritten = body === request.json ? null : encode(body)
-  return { ...accepted, rewritten, hasLongCache: asksForLongCache(rewritten ?? bytes) }
+  const isDigested = (rewritten ?? bytes).length <= DIGESTED_BYTES_MAX
+  const { conversation } = wireProtocols[protocol]
+  return {
+    ...accepted,
+    rewritten,
+    hasLongCache: asksForLongCache(rewritten ?? bytes),
+    digest: isDigested ? digestConversation(body, conversation, `${protocol} ${features}`) : null,
+  }
 }
+
+/** Larger requests are not digested, because that takes as long as parsing them. */
+const DIGESTED_BYTES_MAX = 4 * 1024 * 1024
 
 /** Cache lifetime of one hour, also if its characters are escaped. */
 const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']

@@ -109,12 +109,11 @@ test('a long conversation that outgrows the rest of the shared budget returns th
   const sharedBudget = await openShared(2.5 * DOLLAR)
   const sandbox = await fixture.sandbox({ workspaceId, terms: { ...TERMS, contextTokens: 1_000_000 }, sharedBudget })
   const conversation = Array.from({ length: 400_000 }, (_, at) => String.fromCharCode(33 + (at % 90))).join('')
-  expect((await sandbox.post('/v1/messages', messagesRequest({ messages: conversation }))).status).toBe(200)
+  const say = (...texts: string[]) =>
+    sandbox.post('/v1/messages', messagesRequest({ messages: texts.map((content) => ({ role: 'user', content })) }))
+  expect((await say(conversation)).status).toBe(200)
 
-  const answer = await sandbox.post(
-    '/v1/messages',
-    messagesRequest({ messages: `${conversation}${'y'.repeat(300_000)}` }),
-  )
+  const answer = await say(conversation, 'y'.repeat(300_000))
 
   expect(answer.status).toBe(402)
   expect(decideVerdict(FAILED, await sandbox.totals())).toMatchObject({ kind: 'stopped', reason: 'budget' })

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../harnesses/json.ts'
 import type { Protocol, WireLevel } from '../harnesses/model-access.ts'
+import type { ConversationMembers } from './input-memory.ts'
 
 /** Tokens of a call by price class. Classes do not overlap, except that `reasoning` is part of `output`. */
 export type Usage = {
@@ -36,11 +37,14 @@ export type WireOperation = {
   isCompaction?: boolean
 }
 
-/** Number of media parts in a request. `pictureBytes`: length of encoded pictures, which is never read as text. */
-export type Media = { pictures: number; documents: number; pictureBytes: number }
+/**
+ * Number of media parts in a request. `pictureTokens`: the most tokens that the pictures can have. `pictureBytes`: length
+ * of encoded pictures, which are not read as text.
+ */
+export type Media = { pictures: number; documents: number; pictureTokens: number; pictureBytes: number }
 export type MediaKind = 'pictures' | 'documents'
 
-export const NO_MEDIA: Media = { pictures: 0, documents: 0, pictureBytes: 0 }
+export const NO_MEDIA: Media = { pictures: 0, documents: 0, pictureTokens: 0, pictureBytes: 0 }
 
 /** The parts of a request that are checked and that determine its cost. */
 export type ParsedRequest = {
@@ -106,6 +110,7 @@ export type WireProtocol = {
   /** Returns undefined if the path does not belong to this protocol. The path excludes the query. */
   parseOperation(method: string, path: string): WireOperation | undefined
   parseRequest(operation: WireOperation, body: JsonObject): ParsedRequest
+  conversation: ConversationMembers
   /** Matches the protocol's own headers that are forwarded. Null if the protocol has none. */
   forwardedHeaders: RegExp | null
   /** Returns the part of a forwarded header's value that is sent. An empty value is not sent. */

@@ -37,6 +37,7 @@ export const anthropicMessages: WireProtocol = {
   protocol: 'anthropic-messages',
   parseOperation,
   parseRequest,
+  conversation: { turns: 'messages', instructions: 'system' },
   forwardedHeaders: /^(anthropic-(version|beta|dangerous-direct-browser-access)|x-app)$/,
   filterHeader: (name, value) => (name === 'anthropic-beta' ? keepKnownBetas(value) : value),
   rewriteBody: (body, { model }) => withModel(withPlainMetadata(keepMembers(body, DOCUMENTED_MEMBERS)), model),
@@ -156,7 +157,7 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
     ]),
     serverSideTools: findServerSideTools(body),
     surcharges: listUnusual(body, ORDINARY_VALUES),
-    media: countMedia(listBlocks(body), mediaOf),
+    media: countMedia(listBlocks(body), mediaOf, PICTURE_TOKENS_MAX),
   }
 }
 
@@ -219,6 +220,9 @@ function listRemoteMedia({ type, source, file_id: fileId }: JsonObject): string[
   if (isFilled(fileId) || isFilled(sourceFileId)) return ['file_id']
   return sourceType === 'url' || sourceType === 'file' ? [`${textOf(type) ?? 'content'} by URL`] : []
 }
+
+/** Maximum tokens of a picture, which the provider scales down. */
+const PICTURE_TOKENS_MAX = 5_000
 
 function mediaOf({ type, source }: JsonObject): MediaKind | undefined {
   if (objectOf(source).type !== 'base64') return undefined

@@ -20,15 +20,17 @@ export const isObject = (json: Json | undefined): json is JsonObject =>
 export const isFilled = (json: Json | undefined): boolean =>
   !(json === undefined || json === null || json === false || (Array.isArray(json) && json.length === 0))
 
-/** Counts media parts by kind. */
+/** Counts media parts by kind. `pictureTokensMax`: the most tokens of one picture, which can be far more than its bytes. */
 export const countMedia = (
   parts: readonly JsonObject[],
   kindOf: (part: JsonObject) => MediaKind | undefined,
+  pictureTokensMax: number,
 ): Media => {
   const pictures = parts.filter((part) => kindOf(part) === 'pictures')
   return {
     pictures: pictures.length,
     documents: parts.filter((part) => kindOf(part) === 'documents').length,
+    pictureTokens: pictures.length * pictureTokensMax,
     pictureBytes: pictures.reduce((sum, part) => sum + encodedBytes(part), 0),
   }
 }

@@ -37,6 +37,7 @@ export const gemini: WireProtocol = {
   protocol: 'gemini',
   parseOperation,
   parseRequest,
+  conversation: { turns: 'contents' },
   forwardedHeaders: null,
   rewriteBody: (body, { model }) => withModelName(keepDocumented(body), model),
   withOutputLimit,
@@ -141,7 +142,7 @@ function parseRequest({ model, isStream = false }: WireOperation, body: JsonObje
     invalidCounts: listInvalidCountsIn(body),
     serverSideTools: [...new Set([body, ...listWrappedRequests(body)].flatMap(findServerSideTools))],
     surcharges: listSurcharges(body),
-    media: countMedia(listParts(body), mediaOf),
+    media: countMedia(listParts(body), mediaOf, PICTURE_TOKENS_MAX),
   }
 }
 
@@ -197,6 +198,9 @@ function snakeCase(name: string): string {
 }
 
 const field = (object: JsonObject, name: string): Json | undefined => fields(object, name)[0]
+
+/** Maximum tokens of a picture, whatever its resolution. */
+const PICTURE_TOKENS_MAX = 5_000
 
 function mediaOf(part: JsonObject): MediaKind | undefined {
   const [data] = fields(part, 'inlineData').map(objectOf)

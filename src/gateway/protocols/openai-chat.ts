@@ -32,12 +32,14 @@ import {
   listServerSideTools,
   mediaOf,
   ORDINARY_TIERS,
+  PICTURE_TOKENS_MAX,
 } from './openai-family.ts'
 
 export const openaiChat: WireProtocol = {
   protocol: 'openai-chat',
   parseOperation,
   parseRequest,
+  conversation: { turns: 'messages' },
   // Keeps the calls of one conversation on the server that caches its prompt.
   forwardedHeaders: /^x-session-affinity$/,
   rewriteBody: (body, { model }) => withUsage(withModel(keepDocumented(body), model)),
@@ -125,7 +127,7 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
     ]),
     serverSideTools: findServerSideTools(body),
     surcharges: listSurcharges(body),
-    media: countMedia(listParts(body).map(objectOf), mediaOf),
+    media: countMedia(listParts(body).map(objectOf), mediaOf, PICTURE_TOKENS_MAX),
   }
 }
 

@@ -68,6 +68,12 @@ const isFetched = (value: Json | undefined): boolean => {
   return typeof address === 'string' && !/^data:/i.test(address)
 }
 
+/**
+ * Maximum tokens of a picture. Models of OpenAI count a token and a fifth for each square of 32 pixels, up to 6,000 pixels
+ * on each side. Compatible providers count less.
+ */
+export const PICTURE_TOKENS_MAX = 45_000
+
 /** Returns the kind of inline media in a part. */
 export function mediaOf(part: JsonObject): MediaKind | undefined {
   if (part.type === 'file' || part.type === 'input_file') return 'documents'

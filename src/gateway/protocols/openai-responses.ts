@@ -31,12 +31,14 @@ import {
   listServerSideTools,
   mediaOf,
   ORDINARY_TIERS,
+  PICTURE_TOKENS_MAX,
 } from './openai-family.ts'
 
 export const openaiResponses: WireProtocol = {
   protocol: 'openai-responses',
   parseOperation,
   parseRequest,
+  conversation: { turns: 'input' },
   forwardedHeaders: /^(openai-beta|originator|session[_-]id|conversation_id|x-codex-[a-z-]+)$/,
   rewriteBody: (body, { model }) => withModel(keepDocumented(body), model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_output_tokens: tokens }),
@@ -81,7 +83,7 @@ function parseRequest({ isCompaction }: WireOperation, body: JsonObject): Parsed
     ]),
     serverSideTools: findServerSideTools(body),
     surcharges: listSurcharges(body),
-    media: countMedia(listParts(body).map(objectOf), mediaOf),
+    media: countMedia(listParts(body).map(objectOf), mediaOf, PICTURE_TOKENS_MAX),
   }
 }
 

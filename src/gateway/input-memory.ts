@@ -1,0 +1,124 @@
+import { hash } from 'node:crypto'
+import type { Json, JsonObject } from '../harnesses/json.ts'
+
+/**
+ * Tightens the upper bound of input tokens with counts from the provider. Conversations grow: most of a request was part
+ * of an earlier one, whose tokens are known. Only what was added counts as one token per byte.
+ */
+export type InputMemory = {
+  /** Returns an upper bound of the input tokens of a request of this many bytes. */
+  bound(grantId: string, request: DigestedRequest): number
+  /** Stores the input tokens, cached ones included, that the provider billed for a request. */
+  learn(grantId: string, request: DigestedRequest, inputTokens: number): void
+}
+
+/** A request and the digest of its conversation. Null: it has none that could be recognised. */
+export type DigestedRequest = { bytes: number; digest: ConversationDigest | null }
+
+/**
+ * Hashes of a request. Providers may leave out parts of a conversation, depending on other parts of the request: results
+ * of old tools, deferred tools, members that they do not know. A known count therefore says something only about a request
+ * that repeats all turns and differs in nothing else.
+ */
+export type ConversationDigest = {
+  /** Hash of everything besides the turns and the instructions. */
+  settings: string
+  instructions: PieceDigest[]
+  turns: PieceDigest[]
+}
+
+type PieceDigest = { hash: string; bytes: number }
+
+/** The members of a request that hold its conversation. */
+export type ConversationMembers = { turns: string; instructions?: string }
+
+/** Members that limit or shape the output, or its transport. They do not change what the model reads. */
+const OUTPUT_MEMBERS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'stream', 'stream_options']
+const TURNS_MAX = 10_000
+
+/** Digests a request. `scope`: what else determines how the provider reads it, such as headers. */
+export function digestConversation(
+  body: JsonObject,
+  members: ConversationMembers,
+  scope: string,
+): ConversationDigest | null {
+  const { [members.turns]: turns, ...others } = body
+  const instructions = members.instructions === undefined ? undefined : others[members.instructions]
+  if (!Array.isArray(turns) || turns.length > TURNS_MAX) return null
+  const isSplit = members.instructions !== undefined && Array.isArray(instructions)
+  const settings = Object.entries(others).filter(
+    ([name]) => !OUTPUT_MEMBERS.includes(name) && !(isSplit && name === members.instructions),
+  )
+  return {
+    settings: toHash(JSON.stringify([scope, settings.toSorted(([one], [other]) => (one < other ? -1 : 1))])),
+    instructions: isSplit ? instructions.map(digestPiece) : [],
+    turns: turns.map(digestPiece),
+  }
+}
+
+/** Digests a turn. Marks of the cache move from turn to turn and are left out of the hash, but not of the length. */
+function digestPiece(piece: Json): PieceDigest {
+  const bytes = Buffer.byteLength(JSON.stringify(piece))
+  return { hash: toHash(JSON.stringify(withoutCacheMarks(piece))), bytes }
+}
+
+function withoutCacheMarks(piece: Json): Json {
+  if (piece === null || typeof piece !== 'object' || Array.isArray(piece)) return piece
+  const { cache_control: _, content, ...others } = piece
+  if (content === undefined) return others
+  return { ...others, content: Array.isArray(content) ? content.map(withoutCacheMark) : content }
+}
+
+function withoutCacheMark(block: Json): Json {
+  if (block === null || typeof block !== 'object' || Array.isArray(block)) return block
+  const { cache_control: _, ...others } = block
+  return others
+}
+
+const toHash = (text: string): string => hash('sha256', text, 'base64').slice(0, 22)
+
+const GRANTS_MAX = 1000
+/** Agents with subagents hold several conversations at once. */
+const REQUESTS_MAX = 4
+/** A request with more bytes per token consists mostly of data that the provider ignores, and predicts nothing. */
+const BYTES_PER_TOKEN_MAX = 6
+/** Extra tokens where known and new text meet. */
+const SEAM_TOKENS = 64
+
+type KnownRequest = { digest: ConversationDigest; tokens: number }
+
+export function openInputMemory(): InputMemory {
+  const known = new Map<string, KnownRequest[]>()
+  return {
+    bound: (grantId, { bytes, digest }) =>
+      Math.min(
+        bytes,
+        ...(known.get(grantId) ?? []).flatMap((one) => {
+          const added = digest ? countAddedBytes(one.digest, digest) : undefined
+          return added === undefined ? [] : [one.tokens + added + SEAM_TOKENS]
+        }),
+      ),
+    learn(grantId, { bytes, digest }, tokens) {
+      if (!digest || bytes > tokens * BYTES_PER_TOKEN_MAX) return
+      const requests = [{ digest, tokens }, ...(known.get(grantId) ?? [])].slice(0, REQUESTS_MAX)
+      known.delete(grantId)
+      known.set(grantId, requests)
+      const [oldest] = known.keys()
+      if (known.size > GRANTS_MAX && oldest !== undefined) known.delete(oldest)
+    },
+  }
+}
+
+/** Counts the bytes that a request adds to a known one. Undefined: it does not continue that one. */
+function countAddedBytes(known: ConversationDigest, request: ConversationDigest): number | undefined {
+  if (known.settings !== request.settings || known.turns.length > request.turns.length) return undefined
+  if (known.turns.some((turn, at) => turn.hash !== request.turns[at]?.hash)) return undefined
+  return countChangedBytes(known.instructions, request.instructions) + countChangedBytes(known.turns, request.turns)
+}
+
+/** Counts the bytes of new and changed pieces, and those by which others grew. */
+const countChangedBytes = (known: readonly PieceDigest[], pieces: readonly PieceDigest[]): number =>
+  pieces.reduce((sum, piece, at) => {
+    const before = known[at]
+    return sum + (before?.hash === piece.hash ? Math.max(0, piece.bytes - before.bytes) : piece.bytes)
+  }, 0)
