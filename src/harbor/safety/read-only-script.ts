@@ -1,13 +1,14 @@
 import { hasComputedPattern, isReadingSedScript } from './sed-and-awk.ts'
 import { checkComparisons } from './shell-comparisons.ts'
 import { UnreadableScript } from './shell-cursor.ts'
-import { checkGrader } from './shell-grader.ts'
+import { checkGrader, checkSetpriv } from './shell-grader.ts'
 import {
   checkExpansion,
   checkFileTests,
   checkGrep,
   checkInput,
   checkJq,
+  checkPassedValues,
   checkPattern,
   checkPrintf,
   checkPytest,
@@ -70,7 +71,10 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
       checkCommands({ ...context, ...trust, values, operands }, commands) ??
       checkProgramOutput(trust, commands) ??
       checkComparisons({ ...context, ...trust }, commands) ??
-      (context.hasGrader ? checkGrader({ ...trust, others, isNested: around !== undefined }, commands) : undefined)
+      checkPassedValues(operands, commands) ??
+      (context.hasGrader
+        ? checkGrader({ ...context, ...trust, others, isNested: around !== undefined }, commands)
+        : undefined)
     )
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
@@ -235,12 +239,6 @@ function checkNamed(context: CheckContext, path: string, args: readonly ShellWor
   if (check === undefined && context.harmless?.has(name)) return undefined
   return check ? check(context, args, name) : `runs ${shorten(name)}, which is not known to only read`
 }
-
-/** A grader runs what the candidate wrote as another user than root. */
-const checkSetpriv: CommandCheck = (context, args) =>
-  context.hasGrader && args.some((word) => /^--reuid=[1-9]/.test(plainText(word) ?? ''))
-    ? undefined
-    : 'runs setpriv, which is not known to only read'
 
 /** `[` evaluates no arithmetic, but a word that is split can become the operator `-v`, which evaluates a name. */
 function checkBracket(context: CheckContext, args: readonly ShellWord[]): string | undefined {

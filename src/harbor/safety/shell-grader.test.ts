@@ -7,8 +7,10 @@ const DROP = 'setpriv --reuid=1000 --regid=1000 --clear-groups --'
 const KILL = `${DROP} bash -c 'kill -9 -1' < /dev/null`
 const END = '[ "$reward" = 1 ] && echo 1 > /logs/verifier/reward.txt'
 
+const COMPARE = `out=$(mktemp)\n${DROP} /app/run < /dev/null > "$out"\n${KILL}\n[ "$(cat "$out")" = "$want" ] && reward=1`
+
 const estimate = (lines: string) =>
-  estimateFiles({ ...TOML, 'tests/test.sh': `#!/bin/bash\n${lines}\n${END}\n`, 'tests/cases': '2 1\n' })
+  estimateFiles({ ...TOML, 'tests/test.sh': `#!/bin/bash\nreward=0\n${lines}\n${END}\n`, 'tests/cases': '2 1\n' })
 
 test.each([
   [
@@ -61,6 +63,49 @@ test.each([
     `${DROP} /app/run < /dev/null\necho $? > /logs/verifier/reward.txt\n${KILL}`,
     'writes a reward that the submission can choose',
   ],
+  ['an exported value', `export want="$(cat /tests/cases)"\n${COMPARE}`, 'exports want'],
+  ['a value that is exported later', `want="$(cat /tests/cases)"\nexport want\n${COMPARE}`, 'exports want'],
+  ['a declared value', `declare -x want="$(cat /tests/cases)"\n${COMPARE}`, 'exports want'],
+  ['all values exported', `set -a\nwant="$(cat /tests/cases)"\n${COMPARE}`, 'exports all its variables'],
+  ['a value of the environment', COMPARE, 'compares with want of the environment'],
+  ['a copy of such a value', `want="$EXPECTED"\n${COMPARE}`, 'compares with EXPECTED of the environment'],
+  [
+    'a value as an argument',
+    `want="$(cat /tests/cases)"\n${DROP} /app/run "$want" < /dev/null\n${COMPARE}`,
+    'passes want',
+  ],
+  ['a value before the program', `want=42\nWANT="$want" ${DROP} /app/run < /dev/null\n${COMPARE}`, 'passes want'],
+  [
+    'a value through a function',
+    `want=42\nrun() { ${DROP} "$@" < /dev/null; }\nrun /app/run "$want"\n${COMPARE}`,
+    'passes want',
+  ],
+  [
+    'the expected file as input',
+    `${DROP} /app/run < /tests/cases > /tmp/out\n${KILL}\ncmp -s /tmp/out /tests/cases`,
+    'gives /tests/cases',
+  ],
+  [
+    'a file that the program writes',
+    `${DROP} /app/run < /dev/null\n${KILL}\ncmp -s /app/out /tests/cases && reward=1`,
+    'reads /app/out',
+  ],
+  [
+    'such a file in /tmp',
+    `${DROP} /app/run < /dev/null\n${KILL}\n[ "$(cat /tmp/out)" = 42 ] && reward=1`,
+    'reads /tmp/out',
+  ],
+  ['such a file as input', `${DROP} /app/run < /dev/null\n${KILL}\nread -r got < out.txt`, 'reads out.txt'],
+  [
+    'capabilities for the program',
+    `${DROP.replace(' --', ' --ambient-caps=+all --')} /app/run < /dev/null`,
+    'runs setpriv',
+  ],
+  [
+    'a program that shows its argument',
+    `${DROP} /app/run < /dev/null > /tmp/out\n/bin/echo 42 | cmp -s - /tmp/out`,
+    'does not end',
+  ],
 ])('a grader with %s is weak', async (_, lines, reason) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'weak', reason: expect.stringContaining(reason) })
 })
@@ -73,6 +118,12 @@ test.each([
     `dir=$(mktemp -d)\nsort /tests/cases > "$dir/want"\n${DROP} /app/run < /dev/null > "$dir/out"\n${KILL}`,
   ],
   ['a function', `run() { ${DROP} "$@" < /dev/null; }\nrun /app/run > /tmp/out 2>&1\nrun bash -c 'kill -KILL -1'`],
+  ['a value that only the script knows', `want="$(cat /tests/cases)"\n${COMPARE}`],
+  [
+    'a file that the candidate reads for it',
+    `${DROP} cat /app/out < /dev/null > /tmp/out\n${KILL}\ncmp -s /tmp/out /tests/cases && reward=1`,
+  ],
+  ['harmless settings', `export LC_ALL=C MODE=fast\nwant=42\n${COMPARE}`],
 ])('a grader with %s is strong', async (_, lines) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'strong' })
 })
@@ -83,4 +134,15 @@ test('the sample grader is strong', async () => {
     ['test.sh', 'cases.txt'].map((name) => [`tests/${name}`, readFileSync(`${folder}/${name}`, 'utf8')]),
   )
   expect(await estimateFiles({ ...TOML, ...files })).toMatchObject({ strength: 'strong' })
+})
+
+test.each([
+  ['starts programs', 'import subprocess\nsubprocess.run(["/srv/run"], user=1000)\n', 'starts programs'],
+  ['reads a file of the candidate', 'assert open("/app/out").read() == "42"\n', 'can replace by links'],
+  ['reads a file in /tmp', 'assert open("/tmp/out").read() == "42"\n', 'can replace by links'],
+  ['reads a file of the current directory', 'assert open("out").read() == "42"\n', 'can replace by links'],
+])('a grader in Python that %s is weak', async (_, code, reason) => {
+  const run = `want=1\n${DROP} /app/run < /dev/null > /tmp/out\n${KILL}\npython3 /tests/check.py && reward=1`
+  const files = { ...TOML, 'tests/test.sh': `#!/bin/bash\nreward=0\n${run}\n${END}\n`, 'tests/check.py': code }
+  expect(await estimateFiles(files)).toMatchObject({ strength: 'weak', reason: expect.stringContaining(reason) })
 })

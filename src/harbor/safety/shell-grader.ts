@@ -1,7 +1,8 @@
+import { findCandidates, findGraderLeak, commandName as nameOf } from './grader-leaks.ts'
 import { listCommandLists } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import { MKTEMP_PATH } from './shell-values.ts'
-import { plainText, programName, type Redirect, type ShellCommand, toCall } from './shell-words.ts'
+import { plainText, type Redirect, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
 
 // A grader runs programs of the candidate with setpriv as another user, who can read neither the tests nor the reward. Such
 // a program still gets open files of the script, can read /tmp, and sees the arguments of other programs in /proc.
@@ -11,6 +12,8 @@ type GraderScript = ScriptTrust & {
   isNested: boolean
   /** Commands of the other scripts of the step. */
   others: readonly ShellCommand[]
+  /** Paths of the candidate's files. */
+  submission: readonly string[]
 }
 
 /** Returns the reason if a script of a grader gives a program of the candidate access to what it expects. */
@@ -25,14 +28,24 @@ export function checkGrader(script: GraderScript, commands: readonly ShellComman
     return 'runs a program of the candidate with the input that it reads itself'
   const shared = lists.flatMap((list) => list.flatMap((_, at) => listSharedPaths(script, list, at)))[0]
   if (shared !== undefined) return `writes to ${shared.slice(0, 60)}, which programs of the candidate can read`
+  const leak = findGraderLeak(script, commands)
+  if (leak !== undefined) return leak
   const isKilling = [...all, ...[...listCommandLists(script.others)].flatMap(({ list }) => list)].some(killsAll)
-  return !isKilling && all.some((command) => SHOWING.test(nameOf(command)))
+  return !isKilling && all.some(showsArguments)
     ? 'does not end the processes of the candidate, which see the arguments of other programs'
     : undefined
 }
 
-const nameOf = ({ kind, words }: ShellCommand): string =>
-  kind === 'simple' ? programName(plainText(toCall(words).command ?? []) ?? '') : ''
+/** Programs that get values to compare with as arguments. */
+const SHOWING = /^(?:[ef]?grep|[gmn]?awk|jq|expr|sed|seq|python[\d.]*|node)$/
+const PROGRAM_WORD = /^(?:env|nice|nohup|timeout|\/.*\/(?:echo|printf|test))$/
+
+/** Returns true if a command shows a value in its arguments. Builtins of the shell show theirs to nobody. */
+function showsArguments(command: ShellCommand): boolean {
+  const name = nameOf(command)
+  const isProgram = command.words.some((word) => PROGRAM_WORD.test(plainText(word) ?? ''))
+  return SHOWING.test(name) || (isProgram && /^(?:echo|printf|test)$/.test(name))
+}
 
 const isCandidate = (command: ShellCommand): boolean => nameOf(command) === 'setpriv'
 
@@ -69,13 +82,16 @@ function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at
 }
 
 /** Returns true if a command is, or calls a function that contains, a program of the candidate. */
-function printsCandidate({ functions }: GraderScript, command: ShellCommand): boolean {
-  const body = functions.get(nameOf(command)) ?? []
-  return isCandidate(command) || [...listCommandLists(body)].some(({ list }) => list.some(isCandidate))
-}
-
-/** Programs that get values to compare with as arguments. */
-const SHOWING = /^(?:[ef]?grep|[gmn]?awk|jq|expr|sed|python[\d.]*|node)$/
+const printsCandidate = (script: GraderScript, command: ShellCommand): boolean =>
+  findCandidates(script).has(nameOf(command))
 
 const killsAll = ({ words }: ShellCommand): boolean =>
   /\bkill -(?:9|KILL|SIGKILL|s KILL) (?:-- )?-1\b/.test(words.map((word) => plainText(word) ?? '').join(' '))
+
+/** Checks that a grader runs what the candidate wrote as another user than root, without any capability. */
+export function checkSetpriv({ hasGrader }: { hasGrader: boolean }, args: readonly ShellWord[]): string | undefined {
+  const texts = args.map((word) => plainText(word) ?? '')
+  const isOther = texts.some((text) => /^--reuid=[1-9]/.test(text))
+  const keepsRights = texts.some((text) => /^--(?:inh|ambient)-caps(?!=-all$)|^--securebits/.test(text))
+  return hasGrader && isOther && !keepsRights ? undefined : 'runs setpriv, which is not known to only read'
+}

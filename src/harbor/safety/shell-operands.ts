@@ -1,6 +1,15 @@
+import { listCommandLists, VERIFIER_PROGRAM } from './shell-program-output.ts'
 import { listOwnInputs, VALUE_RULE } from './shell-reward.ts'
 import { isTrustedWord, quoted, type ScriptTrust, type TrustRule } from './shell-trust.ts'
-import { plainText, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import {
+  plainText,
+  programName,
+  type Redirect,
+  type ShellCommand,
+  type ShellWord,
+  toCall,
+  type WordPart,
+} from './shell-words.ts'
 
 // A submission that names the file, the count or the set that a command works with decides what it compares.
 
@@ -134,6 +143,21 @@ export function checkJq(context: OperandContext, args: readonly ShellWord[]): st
   const hasFile = texts.some((text) => /^-\w*[fL]|^--(?:from-file|library-path)|\b(?:import|include) "/.test(text))
   if (!isOwn || hasFile) return 'calls jq with a program of the submission'
   return texts.some((text) => COMPUTED_PATTERN.test(text)) ? 'calls jq with a pattern of the submission' : undefined
+}
+
+/** Checks that no program of the tests gets contents of the submission in a variable, where they are not followed. */
+export function checkPassedValues(operands: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
+  const calls = [...listCommandLists(commands)].flatMap(({ list }) => list.map(({ words }) => toCall(words)))
+  const isProgram = (command: ShellWord = []): boolean => VERIFIER_PROGRAM.test(programName(plainText(command) ?? ''))
+  const isOwn = (word: ShellWord): boolean =>
+    isTrustedWord(operands, quoted(word)) && !operands.untrusted.has(plainText(word) ?? '')
+  const passed = calls.flatMap(({ assignments, command, args }) => {
+    if (isProgram(command)) return assignments
+    return /^(?:export|declare|typeset|readonly)$/.test(plainText(command ?? []) ?? '') ? args : []
+  })
+  return calls.some(({ command }) => isProgram(command)) && !passed.every(isOwn)
+    ? 'passes contents of the submission to its test program in a variable'
+    : undefined
 }
 
 /** Context of a script. `submission`: paths whose files come from the candidate, who can put links there. */

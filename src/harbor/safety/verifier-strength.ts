@@ -5,6 +5,7 @@ import type { TaskOutline } from '../resolve.ts'
 import { MAIN_SERVICE, SLEEP_COMMAND } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
 import { CODE_SIGNS, findUnknownModule } from './code-signs.ts'
+import { nameInputs } from './python-inputs.ts'
 import { findSubmittedUse } from './python-uses.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './view.ts'
@@ -39,7 +40,7 @@ export const listTestFolders = ({ verifier: { testFolders, sandbox } }: TaskStep
  * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
  * their files show that they only read. Every command of a shell script must be known to only read. Python may import only
  * modules that are known to read data. Python and JavaScript are also searched for signs of code execution. A grader runs
- * the candidate's code as another user, so only its shell scripts are checked.
+ * the candidate's code as another user, which only its shell scripts may do.
  * `listSubmission` returns the paths of the candidate's files that a step's tests see.
  */
 export function findWeakness(
@@ -159,6 +160,9 @@ function findExposedSetting(outline: TaskOutline, texts: readonly TextFile[]): s
   return undefined
 }
 
+/** Folder that every separate verifier gets. */
+const ARTIFACTS_FOLDER = '/logs/artifacts'
+
 type StepSettings = { environment: Environment; env: Record<string, string>; submission: string[]; workdir: string }
 
 /** Reads the environment of a step's verifier, and the paths of the candidate's files in it, as far as files name them. */
@@ -168,7 +172,9 @@ function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly Text
   const environment = sandbox.mode === 'separate' ? sandbox.environment : outline.environment
   const workdir = outline.environment.workdir ?? readImage(outline.environment).workdir ?? '/'
   const paths =
-    sandbox.mode === 'separate' ? step.artifacts.map(({ source }) => posix.resolve(workdir, source)) : [workdir]
+    sandbox.mode === 'separate'
+      ? [...step.artifacts.map(({ source }) => posix.resolve(workdir, source)), ARTIFACTS_FOLDER]
+      : [workdir]
   const declared = [...environment.env, ...env].map(({ name, value }) => [name, toText(value)])
   return {
     environment,
@@ -259,11 +265,26 @@ const listModules = (tests: readonly TextFile[]): ReadonlySet<string> =>
 function findSign(test: TextFile, context: SignContext, tests: readonly TextFile[]): string | undefined {
   const language = languageOf(test)
   if (language === 'sh') return test.isWhole ? findUnsafeCommand(test.text, context) : TOO_LONG
-  if (context.hasGrader) return undefined
+  if (context.hasGrader) return language && findGraderSign(test, language, context.submission, tests)
   if (PYTEST_SETTINGS.test(test.path) && PYTEST_LOADS.test(test.text)) return 'makes pytest load code'
   if (PROJECT_TESTS.test(test.path)) return 'is compiled or loaded with the project'
   return language && findCodeSign(test, language, { tests, submission: context.submission })
 }
+
+function findGraderSign(
+  test: TextFile,
+  language: 'py' | 'js',
+  submission: readonly string[],
+  tests: readonly TextFile[],
+): string | undefined {
+  return namesReplaceableFile(test.text, submission)
+    ? 'reads files that programs of the candidate can replace by links'
+    : findCodeSign(test, language, { tests, submission })
+}
+
+/** Returns true if code of a grader names files that programs of the candidate may be able to write. */
+const namesReplaceableFile = (text: string, submission: readonly string[]): boolean =>
+  [...submission, '/tmp'].some((folder) => text.includes(folder)) || /(?:\bopen|Path)\(\s*[rbf]?['"](?!\/)/.test(text)
 
 const TOO_LONG = 'is too long to be read'
 
@@ -278,14 +299,10 @@ function findCodeSign(
   if (sign !== undefined || language === 'js') return sign
   const unknown = explainUnknownModule(findUnknownModule(code, listModules(tests)))
   const others = tests.filter((test) => test.path !== path && test.path.endsWith('.py') && test.isWhole)
-  return (
-    unknown ??
-    findSubmittedUse(
-      withImports(path, code, tests),
-      submission,
-      others.map((test) => withImports(test.path, test.text, tests)),
-    )
-  )
+  const scripts = tests.filter((test) => languageOf(test) === 'sh').map((test) => test.text)
+  const withInputs = (test: Pick<TextFile, 'path' | 'text'>): string =>
+    withImports(test.path, nameInputs(test, submission, scripts), tests)
+  return unknown ?? findSubmittedUse(withInputs({ path, text: code }), submission, others.map(withInputs))
 }
 
 /** Puts the functions and fixtures of other files of the tests in front of code that uses them. */
