@@ -88,7 +88,7 @@ test('the running service reports every check without details about the server',
     params: { org: 'local' },
   })
   expect({ status, ok: body.ok }).toEqual({ status: 200, ok: true })
-  const parts = ['database', 'migrations', 'master key', 'blobs', 'workers']
+  const parts = ['database', 'migrations', 'master key', 'clock', 'blobs', 'workers']
   expect(body.checks.map(({ name }) => name)).toEqual([...parts, 'credentials', 'sandboxes'])
   for (const { name, detail } of body.checks) if (parts.includes(name)) expect(detail).toBe('works')
 })

@@ -24,20 +24,12 @@ import { sweepCallBodies } from './gateway/call-bodies.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepUploaded } from './harnesses/bundles/install.ts'
-import {
-  blobsCheck,
-  checkWorkspace,
-  databaseCheck,
-  heldKeyCheck,
-  migrationsCheck,
-  WORKER_SECONDS,
-  workersCheck,
-} from './operate/service-checks.ts'
+import { blobsCheck, checkWorkspace, readinessChecks, WORKER_SECONDS, workersCheck } from './operate/service-checks.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
 import { shareRuns } from './platform/concurrency.ts'
 import { readDisk } from './platform/data-folder.ts'
 import type { Db } from './platform/db/db.ts'
-import { runChecks, type SystemCheck } from './platform/health.ts'
+import { runChecks } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
 import { deleteExpiredIdempotencyKeys } from './platform/http/idempotency.ts'
 import { addHealthRoutes, addMetaRoutes, type HealthRouteDeps } from './platform/http/meta.ts'
@@ -381,13 +373,6 @@ const toValidatorDeps = ({ database, blobs, validate, trialsFolder }: Services) 
   validate,
   folder: trialsFolder,
 })
-
-/** Checks that must pass before requests can be served. */
-const readinessChecks = ({ database, keyring }: Services): SystemCheck[] => [
-  databaseCheck(database),
-  migrationsCheck(database),
-  heldKeyCheck(database, keyring),
-]
 
 /** Adds the checks without which some work is not possible. Workspaces that ask at once share those of the service. */
 function createHealthCheck(services: Services) {

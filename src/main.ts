@@ -6,6 +6,7 @@ import { announceKeys } from './credentials/master-key.ts'
 import { startModelGateway } from './model-gateway.ts'
 import { startPruning } from './operate/prune.ts'
 import { createDataFolder, readDisk } from './platform/data-folder.ts'
+import { watchClock } from './platform/db/clock.ts'
 import { countWaitingJobs, type JobHandler, limitWorkspaceJobs } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import { listen } from './platform/listen.ts'
@@ -48,6 +49,8 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   addDiskMetrics(services)
   undo.defer(services.tracer.stop)
   const holdsMasterKey = startKeyWatch(services, undo)
+  const clock = await watchClock({ db: store.database.db, log })
+  undo.defer(clock.stop)
   // Before the API listens, so that no request with the key is refused.
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
 
@@ -58,7 +61,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
     await limitDeliveries(store.database.db)
     await limitWorkspaceJobs(store.database.db, config.workerSlots)
     await limitGeneration(store.database.db, config.workerSlots)
-    undo.defer(startWorkers(services, holdsMasterKey))
+    undo.defer(startWorkers(services, () => holdsMasterKey() && clock.isRight()))
     undo.defer(startPruning(config, log))
   }
   const isApi = role === 'serve' || role === 'api'
@@ -105,12 +108,12 @@ async function startRoleGateway(
   return gateway.url
 }
 
-function startWorkers(services: Services, holdsMasterKey: () => boolean): () => Promise<void> {
+function startWorkers(services: Services, mayClaim: () => boolean): () => Promise<void> {
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
   const sandboxWorkers = new Map<string, Worker>()
   const work = (handlers: JobHandler[], slots = config.workerSlots): Worker => {
-    const worker = startWorker({ database, handlers, log, mayClaim: holdsMasterKey, ...toWorkerLimits(config), slots })
+    const worker = startWorker({ database, handlers, log, mayClaim, ...toWorkerLimits(config), slots })
     workers.push(worker)
     return worker
   }

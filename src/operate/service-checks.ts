@@ -4,6 +4,7 @@ import { resolveKeySource } from '../credentials/key-file.ts'
 import { hasMasterKey, type Keyring, requireActiveKey } from '../credentials/master-key.ts'
 import { checkStoredSecrets } from '../credentials/secrets.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
+import { describeClockSkew, isClockWrong, measureClockSkew } from '../platform/db/clock.ts'
 import type { Database, Db } from '../platform/db/db.ts'
 import {
   isPostgresTooOld,
@@ -44,6 +45,16 @@ export const migrationsCheck = ({ db }: Database): SystemCheck => ({
     const pending = await listPendingMigrations(db)
     if (pending.length > 0) throw new Error(`missing: ${pending.join(', ')}`)
     return 'complete'
+  },
+})
+
+const clockCheck = ({ db }: Database): SystemCheck => ({
+  name: 'clock',
+  fix: 'Set the clock of this machine or of the database server, for example with NTP. No jobs are started until then.',
+  run: async () => {
+    const skewMs = await measureClockSkew(db)
+    if (isClockWrong(skewMs)) throw new Error(describeClockSkew(skewMs))
+    return 'agrees with the database'
   },
 })
 
@@ -132,3 +143,17 @@ const sandboxesCheck = (db: Db): SystemCheck => ({
     return [...new Set(working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`))].join(', ')
   },
 })
+
+/** Checks that must pass before requests can be served. */
+export const readinessChecks = ({
+  database,
+  keyring,
+}: {
+  database: Database
+  keyring: Keyring | undefined
+}): SystemCheck[] => [
+  databaseCheck(database),
+  migrationsCheck(database),
+  heldKeyCheck(database, keyring),
+  clockCheck(database),
+]
