@@ -8,7 +8,7 @@ import { comparisonTools } from './comparison-tools.ts'
 import { releaseTools } from './release-tools.ts'
 import { repositoryTools } from './repository-tools.ts'
 import { taskTools } from './task-tools.ts'
-import { type McpTool, type ToolContext, toReply } from './tool.ts'
+import { type McpTool, type ToolContext, type ToolOutput, toReply } from './tool.ts'
 import { trialTools } from './trial-tools.ts'
 
 const INSTRUCTIONS = `Assay measures which model, coding agent and reasoning level works best on a team's own code, and what it costs.
@@ -68,12 +68,18 @@ type ErrorReply = { isError: true; content: { type: 'text'; text: string }[] }
 
 /** Returns an error that the model can act on. Bugs look the same; the client decides what to do. */
 function toErrorReply(error: unknown): ErrorReply {
-  const lines =
-    error instanceof ProblemReceived ? formatProblem(error) : [error instanceof Error ? error.message : String(error)]
-  return { isError: true, content: toReply({ message: lines.join('\n') }).content }
+  const output =
+    error instanceof ProblemReceived
+      ? describeProblem(error)
+      : { message: error instanceof Error ? error.message : String(error) }
+  return { isError: true, content: toReply(output).content }
 }
 
-function formatProblem({ problem: { detail, code, retryable, errors = [] } }: ProblemReceived): string[] {
+/** Details of a problem may quote names of a dataset, a task or a repository. */
+function describeProblem({ problem: { detail, code, retryable, errors = [] } }: ProblemReceived): ToolOutput {
   const fields = errors.map(({ pointer, message }) => `${pointer}: ${message}`)
-  return [`${detail} (${code}${retryable ? ', a repetition may succeed' : ''})`, ...fields]
+  return {
+    message: `The service refused the call (${code}${retryable ? ', a repetition may succeed' : ''}).`,
+    untrusted: { detail: [detail, ...fields].join('\n') },
+  }
 }
