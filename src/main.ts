@@ -6,7 +6,7 @@ import { announceKeys } from './credentials/master-key.ts'
 import { startModelGateway } from './model-gateway.ts'
 import { startPruning } from './operate/prune.ts'
 import { createDataFolder, readDisk } from './platform/data-folder.ts'
-import { watchClock } from './platform/db/clock.ts'
+import { requireRightClock, watchClock } from './platform/db/clock.ts'
 import { countWaitingJobs, type JobHandler, limitWorkspaceJobs } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import { listen } from './platform/listen.ts'
@@ -41,6 +41,8 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
 
   const store = await openStore(config, log)
   undo.defer(store.stop)
+  const runsJobs = role === 'serve' || role === 'work'
+  if (runsJobs) await requireRightClock(store.database.db)
   const services = await openServices(config, store.database, log)
   services.metrics.gauge('assay_jobs_queued', 'Jobs of all processes that wait for a worker', () =>
     // A scrape must not fail with the database: the other numbers explain what happens.
@@ -56,7 +58,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
 
   const isGateway = role === 'serve' || role === 'gateway'
   const gatewayUrl = isGateway ? await startRoleGateway(role, services, { holdsMasterKey, undo }) : undefined
-  if (role === 'serve' || role === 'work') {
+  if (runsJobs) {
     await limitCredentials(store.database.db, config.credentialTrials)
     await limitDeliveries(store.database.db)
     await limitWorkspaceJobs(store.database.db, config.workerSlots)

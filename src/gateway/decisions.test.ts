@@ -114,6 +114,8 @@ test('a reservation covers the highest input price and all of the output', () =>
     100 * 60 + 10 * 150,
   )
   expect(computeReservationMicros(prices, { input: 100, output: 10, hasLongCache: false })).toBe(100 * 3.75 + 10 * 15)
+  const dearReads = { input: 3, output: 15, cacheRead: 4 }
+  expect(computeReservationMicros(dearReads, { input: 100, output: 10, hasLongCache: false })).toBe(100 * 4 + 10 * 15)
 })
 
 describe('the bounds of a reservation', () => {

@@ -92,6 +92,7 @@ export function computeReservationMicros(
 ): number | null {
   const classes: Partial<Usage>[] = [
     { input },
+    { cacheRead: input },
     { cacheWrite5m: input },
     ...(hasLongCache ? [{ cacheWrite1h: input }] : []),
   ]

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts'
-import { describeClockSkew, measureClockSkew, watchClock } from './clock.ts'
+import { describeClockSkew, measureClockSkew, requireRightClock, watchClock } from './clock.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -37,6 +37,11 @@ test('a clock that is set becomes right again', async () => {
   skewMs = 0
   await expect.poll(() => watch.isRight()).toBe(true)
   await watch.stop()
+})
+
+test('a worker does not start with a wrong clock', async () => {
+  await requireRightClock(database.db)
+  await expect(requireRightClock(database.db, at(DAY_MS))).rejects.toThrow(/ s ahead of the database's. Set it/)
 })
 
 test('measures and describes the difference', async () => {

@@ -23,6 +23,12 @@ export const isClockWrong = (skewMs: number): boolean => Math.abs(skewMs) > CLOC
 export const describeClockSkew = (skewMs: number): string =>
   `The clock of this machine is ${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's.`
 
+/** Throws if the clock is wrong. Sandboxes of other workers, which have a deadline, would look abandoned. */
+export async function requireRightClock(db: Db, now?: () => number): Promise<void> {
+  const skewMs = await measureClockSkew(db, now)
+  if (isClockWrong(skewMs)) throw new Error(`${describeClockSkew(skewMs)} Set it, for example with NTP.`)
+}
+
 type ClockWatch = {
   /** False while the clocks differ too much. The process must not start jobs then. */
   isRight(): boolean
