@@ -38,7 +38,8 @@ const GOOD = renderInstruction(DRAFT, EXPOSED)
 const rulesOf = (markdown: string, facts: Partial<LintFacts> = {}) => [
   ...new Set(lintInstruction(markdown, { ...FACTS, ...facts }).map(({ rule }) => rule)),
 ]
-const adding = (text: string): string => renderInstruction({ ...DRAFT, problem: `${DRAFT.problem}\n\n${text}` }, EXPOSED)
+const adding = (text: string): string =>
+  renderInstruction({ ...DRAFT, problem: `${DRAFT.problem}\n\n${text}` }, EXPOSED)
 
 test('accepts a good instruction', () => {
   expect(lintInstruction(GOOD, FACTS)).toEqual([])
