@@ -37,7 +37,7 @@ export const webhookLimit = (webhook: string): string => `webhook ${webhook}`
 /** Maximum number of deliveries of a workspace that are sent at once. */
 const DELIVERIES_PER_WORKSPACE = 4
 
-/** Limits the deliveries of each workspace, so that receivers that never answer delay only its own. */
+/** Limits the deliveries of each workspace, so that receivers that never answer do not delay other workspaces. */
 export const limitDeliveries = (db: Db): Promise<void> => setLimit(db, 'deliveries', DELIVERIES_PER_WORKSPACE)
 
 type DeliveryTarget = { webhook: string; workspaceId: string }

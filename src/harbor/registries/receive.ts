@@ -31,7 +31,7 @@ export class TaskRefused extends Error {
   }
 }
 
-/** Thrown for an incomplete archive, which a retry may fix. Otherwise `fault` is reported for the task. */
+/** Thrown for an incomplete archive. `fault` is reported for the task if retries fail too. */
 export class TransferBroken extends RegistryUnavailable {
   readonly fault: TaskFault
 

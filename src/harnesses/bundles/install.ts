@@ -21,7 +21,7 @@ import {
   toFolderName,
   type WheelLock,
 } from './bundle.ts'
-import { exitCodeOf, unpackTarballs, unpackUploaded } from './unpack.ts'
+import { unpackTarballs, unpackUploaded, waitForExitCode } from './unpack.ts'
 import { installWheels } from './wheels.ts'
 
 export type InstallOptions = {
@@ -242,7 +242,7 @@ async function npmPack(specs: string[], folder: string, signal: AbortSignal): Pr
   signal.throwIfAborted()
   const args = ['pack', '--silent', '--ignore-scripts', '--loglevel', 'error', ...specs]
   const child = spawn('npm', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
-  const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
+  const [errors, code] = await Promise.all([text(child.stderr), waitForExitCode(child)])
   signal.throwIfAborted()
   if (code === 127) throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
   if (code !== 0) throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors)}`)

@@ -5,7 +5,7 @@ import { arch } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { HarnessUnfit } from '../harness.ts'
 import { ANY_PYTHON, listWheels, type Wheel, type WheelLock } from './bundle.ts'
-import { exitCodeOf, makeReadOnly } from './unpack.ts'
+import { makeReadOnly, waitForExitCode } from './unpack.ts'
 
 type WheelOptions = { tree: string; archives: string; signal: AbortSignal; onFetched: (done: number) => void }
 
@@ -65,7 +65,7 @@ function buildPipArgs(python: string): string[] {
 async function pipInstall(program: string, args: string[], signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
   const child = spawn('python3', args, { stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
-  const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
+  const [errors, code] = await Promise.all([text(child.stderr), waitForExitCode(child)])
   signal.throwIfAborted()
   if (code === 127 || errors.includes('No module named pip'))
     throw new HarnessUnfit(

@@ -72,7 +72,7 @@ export async function buildImage(
     await limiter.settle()
     limiting.signal.throwIfAborted()
     if (image === undefined || !IMAGE_ID.test(image)) throw new Error('The Docker engine did not name the image.')
-    // The engine may complete a build that was aborted, so it is not the engine that names the image.
+    // The engine is not asked to name the image, because it may complete a build that was aborted.
     await nameImage(engine.docker, image, tag)
     return tag
   } catch (thrown) {
@@ -196,8 +196,8 @@ const STEP_IMAGE = /^ ---> ([0-9a-f]{12})$/
 
 /**
  * Limits the processes of each build container, and the size of all layers together with what the current container has
- * written. The engine accepts such limits for containers but not for builds, so that containers and layers are found in the
- * output of the build. A command can print the same lines to mislead this: containers that existed before the build and
+ * written. The engine accepts such limits for containers but not for builds, so the containers and layers are read from the
+ * output of the build. A command can print the same lines to mislead the limiter: containers that existed before the build and
  * layers that do not exist or are already counted are therefore ignored, as are base images, which have a name.
  */
 async function startBuildLimiter(docker: Docker, { diskMb }: BuildLimits, onError: (error: unknown) => void) {

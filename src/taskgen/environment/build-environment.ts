@@ -35,7 +35,7 @@ export async function buildEnvironment(
   input: BuildOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Image>> {
-  const missing = await requireBase(provider, input, signal)
+  const missing = await findMissingBase(provider, input, signal)
   if (missing) return missing
   const startedAt = performance.now()
   const first = await buildLayers(provider, input, signal)
@@ -48,7 +48,12 @@ export async function buildEnvironment(
 
 const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
 
-async function requireBase(provider: SandboxProvider, { recipe, onLog = () => {} }: BuildOptions, signal: AbortSignal) {
+/** Returns the deferral if the base image cannot be prepared. */
+async function findMissingBase(
+  provider: SandboxProvider,
+  { recipe, onLog = () => {} }: BuildOptions,
+  signal: AbortSignal,
+): Promise<StageDeferral | undefined> {
   try {
     const options = { signal, timeoutSec: BASE_SECONDS, onLog }
     await provider.prepare({ kind: 'prebuilt', name: recipe.base, folder: null, workdir: null }, options)
