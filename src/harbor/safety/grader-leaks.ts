@@ -3,9 +3,9 @@ import type { ScriptTrust } from './shell-trust.ts'
 import { MKTEMP_PATH } from './shell-values.ts'
 import {
   ASSIGNMENT,
+  commandName,
   leadingText,
   plainText,
-  programName,
   type ShellCommand,
   type ShellWord,
   toCall,
@@ -36,9 +36,6 @@ export function findGraderLeak(script: GraderContext, commands: readonly ShellCo
     )
   )
 }
-
-export const commandName = ({ kind, words }: ShellCommand): string =>
-  kind === 'simple' ? programName(plainText(toCall(words).command ?? []) ?? '') : ''
 
 /** Returns `setpriv`, and the names of the functions that run it. */
 export function findCandidates({ functions }: Pick<ScriptTrust, 'functions'>): ReadonlySet<string> {

@@ -2,9 +2,9 @@ import { type ListedCommands, listCommandLists, VERIFIER_PROGRAM } from './shell
 import { decidesBySilence } from './shell-silence.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import {
+  calledProgram,
   LENGTH,
   plainText,
-  programName,
   type ShellCommand,
   type ShellWord,
   toCall,
@@ -64,7 +64,7 @@ const comparesWithTests = (sides: readonly ComparedSide[], isSubmitted: (side: C
 function mayCompare({ kind, words }: ShellCommand): boolean {
   const texts = words.map((word) => plainText(word) ?? '')
   if (kind === 'pattern') return texts.some((text) => /[^*?]/.test(text))
-  const name = kind === 'simple' ? nameOf(words) : ''
+  const name = kind === 'simple' ? calledProgram(words) : ''
   return VERIFIER_PROGRAM.test(name) || (/sum$/.test(name) && texts.some((text) => /^(?:-\w*c|--c)/.test(text)))
 }
 
@@ -103,12 +103,10 @@ const isSubmittedPath = (submission: readonly string[], path: string): boolean =
     ? !/^\/(?:tests|tmp|logs|usr|etc|dev|proc|sys|bin|lib|opt)(?:\/|$)/.test(path)
     : submission.some((folder) => path === folder || path.startsWith(`${folder}/`))
 
-const nameOf = (words: readonly ShellWord[]): string => programName(plainText(toCall(words).command ?? []) ?? '')
-
 /** Returns true for `cd` to another folder than the submission. */
 function leavesSubmission(context: ComparisonContext, { kind, words }: ShellCommand): boolean {
   const { args } = toCall(words)
-  if (kind !== 'simple' || nameOf(words) !== 'cd') return false
+  if (kind !== 'simple' || calledProgram(words) !== 'cd') return false
   const path = context.resolve(args[0] ?? [])
   return path === undefined || (path.startsWith('/') && !isSubmittedPath(context.submission, path))
 }
@@ -131,7 +129,7 @@ function readComparisons(
 ): ComparedSide[][] {
   const { kind, words, text } = command
   if (kind === 'arithmetic') return readEquations(context, text)
-  const name = kind === 'simple' ? nameOf(words) : ''
+  const name = kind === 'simple' ? calledProgram(words) : ''
   if (kind === 'test' || name === '[' || name === 'test') return readConditions(context, words)
   const { args } = toCall(words)
   const input = listInputFiles(context, list, command, at)
@@ -157,7 +155,7 @@ function readSearch(
   command: ShellCommand,
   at: number,
 ): ComparedSide[][] {
-  if (command.kind !== 'simple' || !SEARCHING.test(nameOf(command.words))) return []
+  if (command.kind !== 'simple' || !SEARCHING.test(calledProgram(command.words))) return []
   const paths = listPaths(context, toCall(command.words).args)
   return [[{ files: [...paths, ...listInputFiles(context, list, command, at)] }, { files: [] }]]
 }
@@ -269,10 +267,12 @@ const SIZING = /^(?:wc|stat|du|ls)$/
 function readPrinted(context: ComparisonContext, commands: readonly ShellCommand[]): ComparedSide {
   // A function may print a count instead of the content of a file.
   const isFunction = (name: string): boolean => context.functions.has(name)
-  const isSearching = commands.some(({ words }) => SEARCHING.test(nameOf(words)) || isFunction(nameOf(words)))
-  const isSizing = commands.some(({ words }) => SIZING.test(nameOf(words)))
+  const isSearching = commands.some(
+    ({ words }) => SEARCHING.test(calledProgram(words)) || isFunction(calledProgram(words)),
+  )
+  const isSizing = commands.some(({ words }) => SIZING.test(calledProgram(words)))
   const files = commands.flatMap(({ kind, words, redirects }) => {
-    const name = kind === 'simple' ? nameOf(words) : ''
+    const name = kind === 'simple' ? calledProgram(words) : ''
     const isReading = PRINTING.test(name) || SIZING.test(name) || isFunction(name)
     return [...(isReading ? listPaths(context, toCall(words).args) : []), ...listInputs(context, redirects)]
   })

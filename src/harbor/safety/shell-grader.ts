@@ -1,8 +1,8 @@
-import { findCandidates, findGraderLeak, commandName as nameOf } from './grader-leaks.ts'
+import { findCandidates, findGraderLeak } from './grader-leaks.ts'
 import { listCommandLists } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import { MKTEMP_PATH } from './shell-values.ts'
-import { plainText, type Redirect, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
+import { commandName, plainText, type Redirect, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
 
 // A grader runs programs of the candidate with setpriv as another user, who can read neither the tests nor the reward. Such
 // a program still gets open files of the script, can read /tmp, and sees the arguments of other programs in /proc.
@@ -42,12 +42,12 @@ const PROGRAM_WORD = /^(?:env|nice|nohup|timeout|\/.*\/(?:echo|printf|test))$/
 
 /** Returns true if a command shows a value in its arguments. Builtins of the shell show theirs to nobody. */
 function showsArguments(command: ShellCommand): boolean {
-  const name = nameOf(command)
+  const name = commandName(command)
   const isProgram = command.words.some((word) => PROGRAM_WORD.test(plainText(word) ?? ''))
   return SHOWING.test(name) || (isProgram && /^(?:echo|printf|test)$/.test(name))
 }
 
-const isCandidate = (command: ShellCommand): boolean => nameOf(command) === 'setpriv'
+const isCandidate = (command: ShellCommand): boolean => commandName(command) === 'setpriv'
 
 /** Returns true if a redirect opens a descriptor that programs inherit besides input, output and errors. */
 const opensDescriptor = ({ descriptor, target }: Redirect): boolean =>
@@ -58,7 +58,7 @@ const readsFile = ({ redirects }: ShellCommand): boolean =>
 
 /** Returns true for `read` without a file of its own: it reads the input of the loop or the script around it. */
 const readsAround = (command: ShellCommand): boolean =>
-  /^(?:read|mapfile|readarray)$/.test(nameOf(command)) && !readsFile(command)
+  /^(?:read|mapfile|readarray)$/.test(commandName(command)) && !readsFile(command)
 
 const inheritsInput = (list: readonly ShellCommand[], at: number): boolean => {
   const command = list[at]
@@ -74,7 +74,7 @@ function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at
   const redirected = command.redirects.flatMap(({ operator, target }) =>
     operator.includes('>') && !isOutput ? (script.resolve(target) ?? []) : [],
   )
-  const name = nameOf(command)
+  const name = commandName(command)
   const operands = /^(?:cp|mv|tee)$/.test(name) ? toCall(command.words).args : []
   const isFed = name === 'tee' && at > 0 && list.slice(at - 1, at).some((each) => printsCandidate(script, each))
   const copied = isFed ? [] : operands.slice(name === 'tee' ? 0 : -1).flatMap((word) => script.resolve(word) ?? [])
@@ -83,7 +83,7 @@ function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at
 
 /** Returns true if a command is, or calls a function that contains, a program of the candidate. */
 const printsCandidate = (script: GraderScript, command: ShellCommand): boolean =>
-  findCandidates(script).has(nameOf(command))
+  findCandidates(script).has(commandName(command))
 
 const killsAll = ({ words }: ShellCommand): boolean =>
   /\bkill -(?:9|KILL|SIGKILL|s KILL) (?:-- )?-1\b/.test(words.map((word) => plainText(word) ?? '').join(' '))

@@ -1,9 +1,9 @@
 import type { ScriptTrust } from './shell-trust.ts'
 import {
   ASSIGNMENT,
+  commandName,
   leadingText,
   plainText,
-  programName,
   type ShellCommand,
   type ShellWord,
   toCall,
@@ -54,16 +54,13 @@ const listSubstitutions = (parts: readonly WordPart[]): ShellCommand[][] =>
     return part.kind === 'variable' ? listSubstitutions(part.nested) : []
   })
 
-const nameOf = ({ kind, words }: ShellCommand): string =>
-  kind === 'simple' ? programName(plainText(toCall(words).command ?? []) ?? '') : ''
-
 /** Returns for each command of a list whether it prints output of a test program. */
 function listCarriers(list: readonly ShellCommand[]): boolean[] {
   const carriers: boolean[] = []
   for (const [at, command] of list.entries()) {
     const isFed = list[at - 1]?.isPiped === true && carriers[at - 1] === true
     const group = command.groupLength === undefined ? [] : carriers.slice(at - command.groupLength, at)
-    const name = nameOf(command)
+    const name = commandName(command)
     carriers.push(VERIFIER_PROGRAM.test(name) || (isFed && PASSING.has(name)) || group.includes(true))
   }
   return carriers
@@ -86,7 +83,7 @@ function listWrittenPaths(
   isCarrier: boolean,
   { files }: FoundOutput,
 ): string[] {
-  const name = nameOf(command)
+  const name = commandName(command)
   const texts = toCall(command.words).args.map((word) => trust.resolve(word) ?? '')
   const redirected = command.redirects
     .filter(({ operator }) => operator.includes('>'))
@@ -120,7 +117,7 @@ function searchesOutput(
   const carriers = listCarriers(list)
   return list.some((command, at) => {
     const next = list[at + 1]
-    const isSearched = command.isPiped && next !== undefined && !PASSING.has(nameOf(next))
+    const isSearched = command.isPiped && next !== undefined && !PASSING.has(commandName(next))
     if (carriers[at] && isSearched) return true
     return readsFile(trust, command, found, isSearched || isCaptured) || searchesVariable(command, found, isSearched)
   })
@@ -133,7 +130,7 @@ function readsFile(trust: ScriptTrust, command: ShellCommand, { files }: FoundOu
     return writer !== undefined && writer !== command
   }
   if (redirects.some(({ operator, target }) => operator === '<' && isForeign(target))) return true
-  const name = nameOf(command)
+  const name = commandName(command)
   return !(KEEPING.has(name) && !(isRead && PASSING.has(name))) && toCall(words).args.some(isForeign)
 }
 

@@ -1,6 +1,6 @@
 import type { ListedCommands } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
-import { plainText, programName, type ShellCommand, type ShellWord, toCall, type WordPart } from './shell-words.ts'
+import { commandName, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 // A comparison that fails prints no difference, and a submission can make it fail, for example with a file that exceeds the
 // memory. Only its exit status is reliable.
@@ -19,27 +19,24 @@ export function decidesBySilence(trust: ScriptTrust, lists: readonly ListedComma
   )
 }
 
-const nameOf = ({ kind, words }: ShellCommand): string =>
-  kind === 'simple' ? programName(plainText(toCall(words).command ?? []) ?? '') : ''
-
 /** Programs that print differences. */
 const DIFFERING = /^(?:cmp|diff|comm)$/
 const SHOWING = /^(?:cat|head|tail|tee)$/
 
 const listOutputFiles = ({ resolve }: ScriptTrust, command: ShellCommand): string[] =>
-  DIFFERING.test(nameOf(command))
+  DIFFERING.test(commandName(command))
     ? command.redirects.flatMap(({ operator, target }) => (/^&?>/.test(operator) ? (resolve(target) ?? []) : []))
     : []
 
 const isSearchedDifference = (command: ShellCommand, next: ShellCommand | undefined): boolean =>
-  command.isPiped && /^(?:cmp|diff)$/.test(nameOf(command)) && !(next && SHOWING.test(nameOf(next)))
+  command.isPiped && /^(?:cmp|diff)$/.test(commandName(command)) && !(next && SHOWING.test(commandName(next)))
 
 /** Values that are compared with a text or a count that is missing. */
 const NOTHING = /^0?$/
 
 function testsSilence(context: SilenceContext, command: ShellCommand): boolean {
   const { kind, words } = command
-  if (kind !== 'test' && !/^(?:\[|test)$/.test(nameOf(command))) return false
+  if (kind !== 'test' && !/^(?:\[|test)$/.test(commandName(command))) return false
   const texts = words.map((word) => plainText(word) ?? 'unknown')
   if (texts.some((text, at) => text === '-s' && isDifferenceFile(context, words[at + 1] ?? []))) return true
   const operands = texts.filter((text) => !/^(?:\[|\]|test|!)$/.test(text))
@@ -60,5 +57,5 @@ const holdsDifference = (context: SilenceContext, word: readonly WordPart[], dep
   })
 
 const printsDifference = (context: SilenceContext, command: ShellCommand): boolean =>
-  DIFFERING.test(nameOf(command)) ||
+  DIFFERING.test(commandName(command)) ||
   [...command.words, ...command.redirects.map(({ target }) => target)].some((word) => isDifferenceFile(context, word))

@@ -3,6 +3,7 @@ import { parseShell } from './shell-parser.ts'
 import { resolveWord, type Values } from './shell-values.ts'
 import {
   ASSIGNMENT,
+  calledProgram,
   LENGTH,
   plainText,
   programName,
@@ -144,7 +145,7 @@ function* listUntrusted(
 
 /** Returns true if the submission may decide how often a loop runs: over its files, words or lines. */
 function hasOpenLoop(trust: ScriptTrust, commands: readonly ShellCommand[]): boolean {
-  const isReading = commands.some(({ kind, words }) => kind === 'simple' && LINE_READERS.has(findProgramName(words)))
+  const isReading = commands.some(({ kind, words }) => kind === 'simple' && LINE_READERS.has(calledProgram(words)))
   if (isReading && !readsTests(trust, commands)) return true
   return commands.some(({ kind, words, text }) => {
     if (kind === 'arithmetic') return !isTrustedArithmetic(trust, text)
@@ -160,9 +161,6 @@ function readsTests({ resolve }: Pick<ScriptTrust, 'resolve'>, commands: readonl
 }
 
 const LINE_READERS = new Set(['read', 'mapfile', 'readarray'])
-
-const findProgramName = (words: readonly ShellWord[]): string =>
-  programName(plainText(toCall(words).command ?? []) ?? '')
 
 /** Returns true if a variable gets a value that depends on its earlier one, such as a count. */
 const isCounter = ({ name, value = [], arithmetic }: Assignment): boolean =>

@@ -110,6 +110,13 @@ export function toCall(words: readonly ShellWord[]): ShellCall {
   return { ...inner, assignments: [...assignments, ...inner.assignments] }
 }
 
+/** Returns the name of the program that a simple command calls, or an empty text. */
+export const calledProgram = (words: readonly ShellWord[]): string =>
+  programName(plainText(toCall(words).command ?? []) ?? '')
+
+/** Like `calledProgram`, for a command of any kind. */
+export const commandName = ({ kind, words }: ShellCommand): string => (kind === 'simple' ? calledProgram(words) : '')
+
 /** Returns the name of a program without the system folder that it is in. */
 export const programName = (path: string): string => path.replace(/^(?:\/usr(?:\/local)?)?\/s?bin\//, '')
 
