@@ -5,7 +5,7 @@ import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
-import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
+import { findUrlRefusal, type Trust } from '../platform/outbound/outbound.ts'
 import type { NetworkTrust } from '../platform/outbound/url-rules.ts'
 import { type FieldError, invalidRequest, notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -128,7 +128,7 @@ function requireValid(
   trust: Trust,
 ): void {
   const errors: FieldError[] = []
-  const refusal = refuseUrl(baseUrl, trust)
+  const refusal = findUrlRefusal(baseUrl, trust)
   if (refusal) errors.push({ pointer: '/baseUrl', code: refusal, message: explainAddress(catalogId, trust) })
   if (cloud && !CLOUD_PROTOCOLS[cloud].includes(protocol)) {
     const message = `must be one of ${CLOUD_PROTOCOLS[cloud].join(', ')} in ${cloud}`

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { parseServiceAccount } from '../platform/outbound/google-token.ts'
-import { refuseUrl } from '../platform/outbound/outbound.ts'
+import { findUrlRefusal } from '../platform/outbound/outbound.ts'
 import { type FieldError, toPointerStep } from '../platform/problem.ts'
 import { parseEngineUrl } from './engine.ts'
 import type { Secret } from './seal.ts'
@@ -122,7 +122,9 @@ export const hostName = (name: string): CredentialField => ({
   secret: false,
   findProblem: (value) => {
     const isName = /^[A-Za-z0-9.-]+(:\d{1,5})?$/.test(value)
-    return isName && !refuseUrl(`https://${value.toLowerCase()}`, 'client') ? undefined : 'must be a public host name'
+    return isName && !findUrlRefusal(`https://${value.toLowerCase()}`, 'client')
+      ? undefined
+      : 'must be a public host name'
   },
 })
 
@@ -132,7 +134,7 @@ export const engineAddress = (name: string): CredentialField => ({
   secret: false,
   findProblem: (value) => {
     const url = parseEngineUrl(value)
-    return url && !refuseUrl(url, 'client') ? undefined : 'must be tcp://HOST:PORT of a public host'
+    return url && !findUrlRefusal(url, 'client') ? undefined : 'must be tcp://HOST:PORT of a public host'
   },
 })
 

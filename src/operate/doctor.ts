@@ -8,6 +8,7 @@ import { listLiveCapabilities } from '../catalog/capabilities.ts'
 import { type Config, type ConfigEnvironment, ConfigError, readConfig, settingNames } from '../config.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
+import { errorText } from '../platform/errors.ts'
 import { runChecks, type SystemCheck } from '../platform/health.ts'
 import { findPostmaster } from '../platform/postgres/postmaster.ts'
 import { suggestName } from '../platform/suggestion.ts'
@@ -20,7 +21,6 @@ import {
   fail,
   findWatchesDiagnosis,
   keyFileDiagnosis,
-  messageOf,
   nodeDiagnosis,
   note,
   pass,
@@ -70,7 +70,7 @@ async function blobsDiagnosis(config: Config, folderState: DataFolderState): Pro
     if (folder && !existsSync(folder)) return pass('blobs', `${folder} does not exist yet; the first blob creates it`)
     return await runDiagnosis(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
   } catch (error) {
-    return fail('blobs', messageOf(error), 'Correct ASSAY_BLOBS.')
+    return fail('blobs', errorText(error), 'Correct ASSAY_BLOBS.')
   }
 }
 
@@ -106,7 +106,7 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownSta
       ...(isServing ? [await sandboxesDiagnosis(database)] : []),
     ]
   } catch (error) {
-    return [fail('database', messageOf(error), 'Run assay doctor as the user that runs the service.'), keyFile]
+    return [fail('database', errorText(error), 'Run assay doctor as the user that runs the service.'), keyFile]
   }
 }
 

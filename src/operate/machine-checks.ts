@@ -2,6 +2,7 @@ import { access, constants, readFile, stat, statfs } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { readKeys, resolveKeySource } from '../credentials/key-file.ts'
+import { errorText } from '../platform/errors.ts'
 import type { CheckResult } from '../platform/health.ts'
 import { requireBinaries } from '../platform/postgres/binaries.ts'
 
@@ -38,7 +39,7 @@ export async function postgresDiagnosis(databaseUrl: string | undefined): Promis
   try {
     return pass('PostgreSQL', `${(await requireBinaries()).version} comes with Assay`)
   } catch (error) {
-    return fail('PostgreSQL', messageOf(error), 'Run npm ci, or set DATABASE_URL.')
+    return fail('PostgreSQL', errorText(error), 'Run npm ci, or set DATABASE_URL.')
   }
 }
 
@@ -146,7 +147,7 @@ export async function keyFileDiagnosis(settings: MasterKeySettings): Promise<Dia
     if (keys.length === 0) return pass(name, 'does not exist yet; the first start creates it')
     return pass(name, source.kind === 'file' ? `${source.path}, closed to others` : 'in ASSAY_SECRET_KEY')
   } catch (error) {
-    return fail(name, messageOf(error), 'Put the key back from a copy; without it stored credentials cannot be opened.')
+    return fail(name, errorText(error), 'Put the key back from a copy; without it stored credentials cannot be opened.')
   }
 }
 
@@ -178,5 +179,3 @@ async function findCommand(command: string, searchPath: string): Promise<string 
   }
   return undefined
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -6,7 +6,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { setLimit } from '../platform/jobs/jobs.ts'
-import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
+import { findUrlRefusal, type Trust } from '../platform/outbound/outbound.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { createDelivery, enqueueDelivery, webhookLimit } from './emit.ts'
@@ -61,7 +61,7 @@ export function createWebhook(deps: WebhookDeps, by: AuditActor, input: CreateWe
 
 /** Checks a URL without network access and returns its origin. Every delivery checks the resolved address. */
 function requireUrl({ webhookTrust }: WebhookDeps, url: string): string {
-  const refusal = refuseUrl(url, webhookTrust)
+  const refusal = findUrlRefusal(url, webhookTrust)
   if (!refusal) return new URL(url).origin
   const errors = [{ pointer: '/url', code: refusal, message: urlRefused.meaning }]
   throw new Problem(urlRefused, urlRefused.meaning, { errors })

@@ -100,7 +100,7 @@ async function resolveValidDataset(
   if (await isFile(join(folder, 'task.toml'))) return { kind: 'not_a_dataset' }
   const { org, name, ref } = reference
   const { version, description, listed, manifest } = await listDataset(folder, org, name)
-  if (ref.kind !== 'digest' && !matchesVersion(ref, version)) return refuseVersion(registry, version)
+  if (ref.kind !== 'digest' && !matchesVersion(ref, version)) return toOtherVersion(registry, version)
   if (listed.length === 0) return { kind: 'empty' }
   if (listed.length > tasksMax) return { kind: 'too_many', count: listed.length }
 
@@ -114,7 +114,7 @@ async function resolveValidDataset(
     tasks.map((task) => task.digest),
     files,
   )
-  if (ref.kind === 'digest' && ref.digest !== digest) return refuseVersion(registry, version)
+  if (ref.kind === 'digest' && ref.digest !== digest) return toOtherVersion(registry, version)
   const resolvedRef = version ?? digest
   const dataset: ResolvedDataset = {
     registry,
@@ -134,7 +134,7 @@ async function resolveValidDataset(
 const matchesVersion = (ref: DatasetRef, version: string | undefined): boolean =>
   [LATEST, version].includes(formatRef(ref))
 
-const refuseVersion = (registry: string, version = LATEST): Resolution => ({
+const toOtherVersion = (registry: string, version = LATEST): Resolution => ({
   kind: 'other_versions',
   registry,
   versions: [version],

@@ -3,7 +3,7 @@ import { resolve as absolute, dirname } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { admitAddress, GIT_MEMORY_KIB } from '../../platform/git/git.ts'
-import { type Outbound, refuseUrl } from '../../platform/outbound/outbound.ts'
+import { findUrlRefusal, type Outbound } from '../../platform/outbound/outbound.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import { isCanonical } from '../../platform/outbound/url-rules.ts'
 import { openThreads, TaskFailed } from '../../platform/threads/threads.ts'
@@ -189,7 +189,7 @@ function resolveLocation(
 
 /** Returns why a git URL is not allowed, judged by the URL alone. */
 function findGitUrlRefusal(url: string, operatorOrigin: string | undefined): string | undefined {
-  return isOperatorUrl(url, operatorOrigin) ? undefined : refuseUrl(url, 'client')
+  return isOperatorUrl(url, operatorOrigin) ? undefined : findUrlRefusal(url, 'client')
 }
 
 /**

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { refuseUrl } from '../outbound/outbound.ts'
+import { findUrlRefusal } from '../outbound/outbound.ts'
 import { openPinnedProxy, type PinnedServer } from '../outbound/pinned-connections.ts'
 import { type Resolve, resolvePublicHost } from '../outbound/public-host.ts'
 import { hostOf } from '../outbound/url-rules.ts'
@@ -246,7 +246,7 @@ type AddressAdmission =
 export async function admitAddress(url: string, resolve: Resolve): Promise<AddressAdmission> {
   const parsed = new URL(url)
   const host = hostOf(parsed)
-  const isRefused = refuseUrl(url, 'client') !== undefined || parsed.search !== '' || parsed.hash !== ''
+  const isRefused = findUrlRefusal(url, 'client') !== undefined || parsed.search !== '' || parsed.hash !== ''
   if (isRefused) return { kind: 'refused', host, reason: 'address' }
   const resolved = await resolvePublicHost(host, resolve)
   if (resolved.kind !== 'public')

@@ -78,7 +78,7 @@ export class OutboundFailed extends Error {
 }
 
 /** Returns the reason why a URL must not be stored. Checks only the URL itself; `fetch` also checks the resolved address. */
-export function refuseUrl(url: string | URL, trust: Trust): UrlRefusal | undefined {
+export function findUrlRefusal(url: string | URL, trust: Trust): UrlRefusal | undefined {
   const text = url.toString()
   const parsed = URL.parse(text)
   if (!parsed) return 'invalid_url'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { PUBLIC, startServer } from '../../../test/support/loopback-servers.ts'
 import { parseAddressRange } from '../http/client-address.ts'
 import { createOpenStream } from './open-stream.ts'
-import { createOutbound, refuseUrl } from './outbound.ts'
+import { createOutbound, findUrlRefusal } from './outbound.ts'
 import { isInNetworks } from './url-rules.ts'
 
 const networks = (...ranges: string[]) => ({ networks: ranges.flatMap((range) => parseAddressRange(range) ?? []) })
@@ -23,8 +23,8 @@ test('a server in an allowed network is reached by address and by name', async (
   await using server = await startServer(hello)
   for (const host of ['127.0.0.1', 'localhost'])
     expect((await read(`http://${host}:${server.port}/`, async () => ['127.0.0.1'])).status).toBe(200)
-  expect(refuseUrl(`http://127.0.0.1:${server.port}/v1`, LOOPBACK)).toBeUndefined()
-  expect(refuseUrl('https://models.example.com/v1', LOOPBACK)).toBeUndefined()
+  expect(findUrlRefusal(`http://127.0.0.1:${server.port}/v1`, LOOPBACK)).toBeUndefined()
+  expect(findUrlRefusal('https://models.example.com/v1', LOOPBACK)).toBeUndefined()
 })
 
 describe('networks of a workspace open nothing else', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { refuseUrl } from './outbound.ts'
+import { findUrlRefusal } from './outbound.ts'
 import { isPublicAddress, redirectRefusal } from './url-rules.ts'
 
 describe('addresses', () => {
@@ -36,7 +36,7 @@ describe('URLs that a client gives us', () => {
     'https://notlocalhost/',
     'https://xn--mnchen-3ya.example/a%20b/%E2%82%AC',
   ])('%s is accepted', (url) => {
-    expect(refuseUrl(url, 'client')).toBeUndefined()
+    expect(findUrlRefusal(url, 'client')).toBeUndefined()
   })
 
   test.each([
@@ -86,8 +86,8 @@ describe('URLs that a client gives us', () => {
     'https://a"b.example/',
     'https://$(id).example/',
   ])('%j is refused: it is not its own parsed form', (url) => {
-    expect(refuseUrl(url, 'client')).toBeOneOf(['not_canonical', 'invalid_url'])
-    expect(refuseUrl(url, 'operator')).toBeOneOf(['not_canonical', 'invalid_url'])
+    expect(findUrlRefusal(url, 'client')).toBeOneOf(['not_canonical', 'invalid_url'])
+    expect(findUrlRefusal(url, 'operator')).toBeOneOf(['not_canonical', 'invalid_url'])
   })
 
   test.each([
@@ -116,14 +116,14 @@ describe('URLs that a client gives us', () => {
     ['https://printer.local', 'host_not_public'],
     ['https://metadata.google.internal', 'host_not_public'],
   ])('%s is refused: %s', (url, reason) => {
-    expect(refuseUrl(url, 'client')).toBe(reason)
+    expect(findUrlRefusal(url, 'client')).toBe(reason)
   })
 
   test('refuses every spelling of a private IPv4 address', () => {
     const property = fc.property(privateAddress, spelling, fc.boolean(), (address, spell, dot) => {
       const url = `https://${spell(address)}${dot ? '.' : ''}/`
       expect(new URL(url).hostname).toBe(dotted(address)) // so the spelling is one that the parser understands
-      expect(refuseUrl(url, 'client')).toBe('host_not_public')
+      expect(findUrlRefusal(url, 'client')).toBe('host_not_public')
     })
     fc.assert(property, { numRuns: 2_000 })
   })
@@ -131,7 +131,7 @@ describe('URLs that a client gives us', () => {
   test('refuses IPv6 addresses that contain a private IPv4 address', () => {
     const prefix = fc.constantFrom('::ffff:', '::', '::ffff:0:', '64:ff9b::', '64:ff9b:1::', 'fe80::5efe:')
     const property = fc.property(privateAddress, prefix, (address, before) => {
-      expect(refuseUrl(`https://[${before}${dotted(address)}]/`, 'client')).toBe('host_not_public')
+      expect(findUrlRefusal(`https://[${before}${dotted(address)}]/`, 'client')).toBe('host_not_public')
     })
     fc.assert(property, { numRuns: 1_000 })
   })
@@ -139,14 +139,14 @@ describe('URLs that a client gives us', () => {
 
 describe('URLs of the operator', () => {
   test.each(['http://127.0.0.1:11434', 'http://localhost:8080', 'https://10.0.0.1:22'])('%s is accepted', (url) => {
-    expect(refuseUrl(url, 'operator')).toBeUndefined()
+    expect(findUrlRefusal(url, 'operator')).toBeUndefined()
   })
 
   test.each([
     ['file:///etc/passwd', 'scheme_not_allowed'],
     ['http://user:secret@127.0.0.1', 'credentials_in_url'],
   ])('%s is refused: %s', (url, reason) => {
-    expect(refuseUrl(url, 'operator')).toBe(reason)
+    expect(findUrlRefusal(url, 'operator')).toBe(reason)
   })
 
   test.each([

@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { isAbsolute, sep } from 'node:path'
 import { admitAddress } from '../../platform/git/git.ts'
 import type { SecretHeader, SshKey, SshServer } from '../../platform/git/settings.ts'
-import { refuseUrl } from '../../platform/outbound/outbound.ts'
+import { findUrlRefusal } from '../../platform/outbound/outbound.ts'
 import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
 import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { isCanonical, isCanonicalHost, mayBePublic } from '../../platform/outbound/url-rules.ts'
@@ -112,7 +112,7 @@ export async function findGitUrlFault(url: string, allowed: readonly string[]): 
 }
 
 function findHttpsFault(url: string): string | undefined {
-  const refusal = refuseUrl(url, 'client')
+  const refusal = findUrlRefusal(url, 'client')
   if (refusal === 'not_canonical') return `Write the address as ${URL.parse(url)?.href}.`
   if (refusal) return `Use https, ssh, or a path that the operator allows (${refusal}).`
   return /[?#]/.test(url) ? 'A git address must not have a query or a fragment.' : undefined
