@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Json, JsonObject } from '../harnesses/json.ts'
+import type { ConversationMembers } from './wire-protocol.ts'
 
 /**
  * Tightens the upper bound of input tokens with counts from the provider. Conversations grow: most of a request was part
@@ -28,9 +29,6 @@ export type ConversationDigest = {
 }
 
 type PieceDigest = { hash: string; bytes: number }
-
-/** The members of a request that hold its conversation. */
-export type ConversationMembers = { turns: string; instructions?: string }
 
 /** Members that limit or shape the output, or its transport. They do not change what the model reads. */
 const OUTPUT_MEMBERS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'stream', 'stream_options']

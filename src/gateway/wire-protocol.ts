@@ -1,6 +1,5 @@
 import type { Json, JsonObject } from '../harnesses/json.ts'
 import type { Protocol, WireLevel } from '../harnesses/model-access.ts'
-import type { ConversationMembers } from './input-memory.ts'
 
 /** Tokens of a call by price class. Classes do not overlap, except that `reasoning` is part of `output`. */
 export type Usage = {
@@ -103,6 +102,9 @@ export type UsageMeter = {
   takeBody(json: Json): void
   read(): MeteredAnswer
 }
+
+/** The members of a request that hold its conversation. */
+export type ConversationMembers = { turns: string; instructions?: string }
 
 /** A protocol of model APIs. Each file of `protocols/` implements one; no other code knows their fields. */
 export type WireProtocol = {

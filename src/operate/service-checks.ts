@@ -80,7 +80,7 @@ export const workersCheck = ({ db }: Database): SystemCheck => ({
 type KeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
 /** Checks the key that the running process holds. It does not read the key file, which the process no longer needs. */
-export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): SystemCheck => ({
+const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): SystemCheck => ({
   name: 'master key',
   fix: 'Restart this process with the master key in use.',
   run: async () => {

@@ -6,7 +6,7 @@ import type { Db } from './db.ts'
  * Maximum difference between the clocks of a process and of the database. Grants, leases and queues compare times of both:
  * with a clock that is a day late, every model call would be refused as expired, and its trial would score 0.
  */
-export const CLOCK_SKEW_MAX_MS = 60_000
+const CLOCK_SKEW_MAX_MS = 60_000
 
 /** Returns by how many milliseconds a clock is ahead of the database's. The time of the query itself counts as none. */
 export async function measureClockSkew(db: Db, now: () => number = Date.now): Promise<number> {
