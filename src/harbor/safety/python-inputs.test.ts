@@ -42,6 +42,40 @@ test.each<[string, string, Parameters<typeof estimatePattern>[1]?]>([
   expect(await estimatePattern(text, options)).toMatchObject({ strength: 'weak' })
 })
 
+const OUT = 'json.load(open("/app/out.json"))'
+const CHECK = 'assert re.match(DATA["p"], "42")'
+
+test.each([
+  [
+    'an attribute of a class',
+    `class T:\n    OUT = "/app/out"\n    def test(self):\n        assert re.match(open(self.OUT).read(), "42")\n`,
+  ],
+  [
+    'an attribute by the name of its class',
+    `class T:\n    OUT: str = "/app/out"\n    def test(self):\n        assert re.match(open(T.OUT).read(), "42")\n`,
+  ],
+  [
+    'an attribute that a class sets up',
+    `class T:\n    @classmethod\n    def setup_class(cls):\n        cls.data = ${OUT}\n    def test(self):\n        assert re.match(self.data["p"], "42")\n`,
+  ],
+  [
+    'a global variable',
+    `DATA = None\ndef setup_module():\n    global DATA\n    DATA = ${OUT}\ndef test():\n    ${CHECK}\n`,
+  ],
+  [
+    'cases of a test',
+    `import pytest\nROWS = ${OUT}\n@pytest.mark.parametrize("row", ROWS)\ndef test(row):\n    assert re.match(row["p"], "42")\n`,
+  ],
+  [
+    'an asserted pattern',
+    `import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertRegex("42", open("/app/out").read())\n`,
+  ],
+])('tests that use a submitted text through %s as a pattern are weak', async (_, code) => {
+  const files = { 'task.toml': TOML, 'tests/check.py': `import json, re\n${code}` }
+  const script = { 'tests/test.sh': '#!/bin/bash\npytest /tests/check.py && echo 1 > /logs/verifier/reward.txt\n' }
+  expect(await estimateFiles({ ...files, ...script })).toMatchObject({ strength: 'weak' })
+})
+
 test.each<[string, string, Parameters<typeof estimatePattern>[1]?]>([
   ['an argument', 'open(sys.argv[1]).read()', { line: 'python3 /tests/check.py /tests/pattern.txt' }],
   ['standard input', 'sys.stdin.read()', { line: 'python3 /tests/check.py < /tests/pattern.txt' }],

@@ -20,7 +20,7 @@ export function nameInputs(
     return `'${/^\/[\w./-]+$/.test(word) ? word : unknownFile(submission, `argument.${at}`)}'`
   }
   const input = `open('${isOwnInput ? '/tests/input' : unknownFile(submission, 'input.txt')}')`
-  return text
+  return withSharedNames(withCases(text))
     .replaceAll(/\bsys\.argv\s*\[\s*(\d+)\s*\]/g, (_, at: string) => nameArgument(Number(at)))
     .replaceAll(/\bsys\.argv\b|\b\w+\.parse_(?:known_)?args\([^()]*\)(?:\[0\])?/g, () => nameArgument(1))
     .replaceAll(/\bsys\.stdin(?:\.buffer)?\b/g, input)
@@ -52,3 +52,57 @@ function listCalls(path: string, scripts: readonly string[]): { words: string[];
     })),
   )
 }
+
+/** Adds a call of every test with its cases: `@pytest.mark.parametrize('row', ROWS)`. */
+function withCases(text: string): string {
+  const calls = [...text.matchAll(PARAMETRIZED)].map(([, names = '', values = '', test = '']) => {
+    const params = names.split(',').map((name) => `${name.trim()}=${values}`)
+    return `${test}(${params.join(', ')})`
+  })
+  return [text, ...calls].join('\n')
+}
+
+const PARAMETRIZED =
+  /^[ \t]*@pytest\.mark\.parametrize\(\s*['"]([\w, ]{1,200})['"]\s*,\s*([\w.]{1,100})[^\n]{0,300}\)\n(?:[ \t]*@[^\n]{0,300}\n){0,10}[ \t]*(?:async )?def (\w+)/gm
+
+/** Maximum number of classes, and of global variables, that are followed: the time grows with it. */
+const NAMES_MAX = 50
+
+/** Spells attributes of classes and global variables like attributes of `self`, which all functions share. */
+function withSharedNames(text: string): string {
+  const classes = [...text.matchAll(/^[ \t]*class (\w+)/gm)].map(([, name = '']) => name).slice(0, NAMES_MAX)
+  const globals = [...text.matchAll(/^[ \t]+global ([\w, ]+)$/gm)]
+    .flatMap(([, names = '']) => names.split(/, */))
+    .slice(0, NAMES_MAX)
+  const owners = ['cls', ...classes].join('|')
+  const attributes = text.replaceAll(new RegExp(`(?<![\\w.'"])(?:${owners})\\.(?=[A-Za-z_])`, 'g'), 'self.')
+  const shared = globals.length === 0 ? attributes : attributes.replaceAll(toNamePattern(globals), 'self.$&')
+  return declareAttributes(shared)
+}
+
+const toNamePattern = (names: readonly string[]): RegExp =>
+  new RegExp(`(?<![\\w.'"])(?:${names.join('|')})(?!\\w)`, 'g')
+
+/** Turns assignments in the body of a class into assignments to attributes. */
+function declareAttributes(text: string): string {
+  let body: ClassBody = NO_CLASS
+  const lines = text.split('\n').map((line) => {
+    const indent = line.search(/\S/)
+    if (indent === -1) return line
+    body = enterLine(body, line, indent)
+    return body.inner === indent ? line.replace(ATTRIBUTE, '$1self.$2 =') : line
+  })
+  return lines.join('\n')
+}
+
+/** Indentation of a class and of the statements in it. */
+type ClassBody = { outer: number; inner?: number }
+const NO_CLASS: ClassBody = { outer: Number.POSITIVE_INFINITY }
+
+function enterLine({ outer, inner }: ClassBody, line: string, indent: number): ClassBody {
+  if (CLASS.test(line)) return { outer: indent }
+  return indent <= outer ? NO_CLASS : { outer, inner: inner ?? indent }
+}
+
+const CLASS = /^\s*class \w/
+const ATTRIBUTE = /^(\s*)([A-Za-z_]\w*)(?:\s*:[^=\n]{1,100})?\s*=(?!=)/

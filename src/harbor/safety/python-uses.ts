@@ -88,6 +88,7 @@ function findSql(flow: PythonFlow, scope: PythonScope, code: string): string | u
 }
 
 const REGULAR = /(?<!\w)re\.(?:compile|search|match|fullmatch|findall|finditer|split|subn?)\s*\(/g
+const ASSERTED = /(?<!\w)assert(?:Not)?Regex\s*\(/g
 const WILDCARD = /(?<!\w)fnmatch(?:case)?\s*\(/g
 const SCHEMA = /(?<!\w)(?:jsonschema\.)?(?:validate|Draft\w*Validator)\s*\(/g
 
@@ -99,7 +100,8 @@ function findPattern(flow: PythonFlow, scope: PythonScope, code: string): string
   }
   const isPattern =
     listCalls(flow, code, REGULAR).some(([pattern]) => isForeign(pattern)) ||
-    listCalls(flow, code, WILDCARD).some(([, pattern]) => isForeign(pattern))
+    listCalls(flow, code, WILDCARD).some(([, pattern]) => isForeign(pattern)) ||
+    listCalls(flow, code, ASSERTED).some(([, pattern]) => isForeign(pattern))
   if (isPattern) return 'uses a text of the submission as a pattern'
   const isSchema = listCalls(flow, code, SCHEMA).some((given) => isForeign(given.at(given.length > 1 ? 1 : 0)))
   return isSchema && /schema|Validator/i.test(code) ? 'uses a schema of the submission' : undefined
