@@ -160,18 +160,24 @@ async function startTestSandbox(engine: DockerEngine, launcher: DockerLauncher, 
   ])
   try {
     const sandbox = await startSandbox(engine, specWithFolder)
-    const { code } = await exec(
-      sandbox,
-      launcher,
-      `read -r content < /try/token && [ "$content" = ${folder.slice(-36)} ]`,
-      folder,
-    )
-    if (code === 0) return { sandbox, isOnThisMachine: true }
-    await sandbox.remove()
+    if (await readsToken(sandbox, launcher, folder)) return { sandbox, isOnThisMachine: true }
   } catch (error) {
     if (!/bind source path|mount/i.test(String(error))) throw error
+    engine.log.info({ error: String(error) }, 'the Docker engine cannot mount folders of this machine')
   }
   return startRemoteSandbox(engine, launcher, folder)
+}
+
+/** Reports whether a test sandbox sees the folder. Otherwise the sandbox is removed. */
+async function readsToken(sandbox: Sandbox, launcher: DockerLauncher, folder: string): Promise<boolean> {
+  const script = `read -r content < /try/token && [ "$content" = ${folder.slice(-36)} ]`
+  let isRead = false
+  try {
+    isRead = (await exec(sandbox, launcher, script, folder)).code === 0
+  } finally {
+    if (!isRead) await sandbox.remove()
+  }
+  return isRead
 }
 
 const startRemoteSandbox = async (
