@@ -66,7 +66,8 @@ function useNoNetavark(store: ImageStore): string {
   const settings = `[engine]\nhelper_binaries_dir=[${JSON.stringify(folder)}]\n`
   return `if [ ! -d ${quote(folder)} ]; then
   draft=$(${shellCommand('mktemp', '-d', `${folder}-XXXXXX`)})
-  ln -s "$(command -v false)" "$draft/netavark"
+  ${shellCommand('printf', '%s', '#!/bin/sh\nexit 1\n')} > "$draft/netavark"
+  chmod 755 "$draft/netavark"
   ${shellCommand('printf', '%s', settings)} > "$draft/containers.conf"
   mv -T "$draft" ${quote(folder)} 2> /dev/null || rm -r "$draft"
 fi
