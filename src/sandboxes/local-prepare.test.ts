@@ -231,6 +231,13 @@ test('applies build arguments, the target stage and the command of the image', a
   })
 })
 
+test('a build may open as many files as this process, which may be unable to raise its limits', async () => {
+  const image = await prepare({ Dockerfile: 'FROM debian:bookworm-slim\nRUN ulimit -H -n > /files\n' })
+  const [, hard = ''] = /^Max open files +\S+ +(\S+)/m.exec(await readFile('/proc/self/limits', 'utf8')) ?? []
+  const expected = hard === 'unlimited' ? 1_048_576 : Math.min(Number(hard), 1_048_576)
+  expect(await output(image, 'cat /files')).toBe(`${expected}\n`)
+})
+
 const SIMPLE = {
   Dockerfile: `ARG TAG=bookworm-slim
 FROM debian:\${TAG}

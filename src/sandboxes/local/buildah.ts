@@ -100,6 +100,22 @@ async function runInNamespaces(
 /** Drops CAP_SYS_CHROOT: with it, a command could leave its root and reach all files of this machine. */
 const CHROOT_FLAGS = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 
+const ULIMIT_MAX = 1_048_576
+
+/**
+ * Returns the limits of this process for open files and processes as flags. buildah 1.39 raises them to a default
+ * otherwise, which fails without CAP_SYS_RESOURCE.
+ */
+async function ulimitFlags(): Promise<string[]> {
+  const text = await readFile('/proc/self/limits', 'utf8')
+  const toFlag = (name: string, title: string): string => {
+    const hard = Number(new RegExp(`^${title} +\\S+ +(\\d+)`, 'm').exec(text)?.[1] ?? ULIMIT_MAX)
+    const value = Math.min(hard, ULIMIT_MAX)
+    return `--ulimit=${name}=${value}:${value}`
+  }
+  return [toFlag('nofile', 'Max open files'), toFlag('nproc', 'Max processes')]
+}
+
 /** Builds a Dockerfile. Its base image must be in the store and is never pulled. */
 export async function buildWithBuildah(
   store: ImageStore,
@@ -120,7 +136,18 @@ export async function buildWithBuildah(
     await writeFile(path, text)
     network = await openBuildNetwork(namespaceProcess, { rootless: false, buildHosts, onLog: options.onLog })
     const { env } = network
-    const flags = [...CHROOT_FLAGS, '--pull=never', '--layers', '--iidfile', idFile, '-t', toBuiltName(key), '-f', path]
+    const flags = [
+      ...CHROOT_FLAGS,
+      ...(await ulimitFlags()),
+      '--pull=never',
+      '--layers',
+      '--iidfile',
+      idFile,
+      '-t',
+      toBuiltName(key),
+      '-f',
+      path,
+    ]
     if (target !== null) flags.push('--target', target)
     const allArgs = { ...args, ...buildArgs(env, dockerfile) }
     for (const [name, value] of Object.entries(allArgs)) flags.push('--build-arg', `${name}=${value}`)
