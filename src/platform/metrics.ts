@@ -14,9 +14,19 @@ export type Metrics = {
   contentType: string
 }
 
+/** Metrics of the process itself, such as its memory. There is one, because its timers and observers never end. */
+let processRegistry: Registry | undefined
+
+function getProcessRegistry(): Registry {
+  if (processRegistry) return processRegistry
+  processRegistry = new Registry()
+  collectDefaultMetrics({ register: processRegistry, prefix: 'assay_' })
+  return processRegistry
+}
+
 export function createMetrics(): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: 'assay_' })
+  const whole = [getProcessRegistry(), registry]
   // Two metrics, because each label of a histogram multiplies its buckets.
   const requests = new Counter({
     name: 'assay_http_requests_total',
@@ -52,7 +62,7 @@ export function createMetrics(): Metrics {
       const counter = known instanceof Counter ? known : new Counter({ name, help, labelNames, registers: [registry] })
       return (labels, by = 1) => counter.inc(labels, by)
     },
-    text: () => registry.metrics(),
+    text: async () => (await Promise.all(whole.map((part) => part.metrics()))).join('\n'),
     contentType: registry.contentType,
   }
 }
