@@ -15,7 +15,7 @@ export const redis: Service = {
     const access = password === undefined ? '' : ` --requirepass ${quoteWord(password)}`
     return [
       `mkdir "${data}"`,
-      // Its memory allocator deadlocks with the library that shifts the clock.
+      // The memory allocator of this server deadlocks with the library that shifts the clock.
       `env -u LD_PRELOAD redis-server --port ${port} --bind 127.0.0.1 -::1 --dir "${data}" --save '' --appendonly no --daemonize yes --logfile "${data}.log"${access} > /dev/null`,
       `wait_for_port ${port} || fail "${data}.log"`,
     ]

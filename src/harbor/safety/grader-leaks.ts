@@ -211,7 +211,7 @@ const listCreatedPaths = ({ resolve }: ScriptTrust, all: readonly ShellCommand[]
     ),
   )
 
-/** Folders that everybody can write to. */
+/** Folders that are writable for all users. */
 const OPEN_PATH = /^\/(?:tmp|var\/tmp|run)(?:\/|$)/
 
 /** Returns true unless a path is known to be apart from the files of the candidate. */

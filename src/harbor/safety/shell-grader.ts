@@ -40,7 +40,7 @@ export function checkGrader(script: GraderScript, commands: readonly ShellComman
 const SHOWING = /^(?:[ef]?grep|[gmn]?awk|jq|expr|sed|seq|python[\d.]*|node)$/
 const PROGRAM_WORD = /^(?:env|nice|nohup|timeout|\/.*\/(?:echo|printf|test))$/
 
-/** Returns true if a command shows a value in its arguments. Builtins of the shell show theirs to nobody. */
+/** Returns true if a command shows a value in its arguments. Arguments of shell builtins are not visible. */
 function showsArguments(command: ShellCommand): boolean {
   const name = commandName(command)
   const isProgram = command.words.some((word) => PROGRAM_WORD.test(plainText(word) ?? ''))

@@ -30,7 +30,7 @@ for my $port (@ARGV) {
   defined readline $answers or last;
 }`
 
-/** The same in JavaScript, for machines without perl. Node runs it as it is, so it must not contain types. */
+/** JavaScript version of the program above, for machines without perl. Node runs it directly: it must contain no types. */
 const LISTEN_NODE = `let open = process.argv.length - 1
 for (const port of process.argv.slice(1)) {
   const server = require('node:net').createServer()
