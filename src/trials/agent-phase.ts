@@ -203,8 +203,8 @@ function listStepUploads(
 }
 
 /**
- * Returns the owner of uploaded files, which the agent must be able to change. The uid of a user name is only known inside
- * the image, so files for a named user are writable by everybody.
+ * Returns the owner of uploaded files, which the agent must be able to change. Only the image knows the uid of a user
+ * name, so files for a named user are writable for all users.
  */
 function toOwnership(user: string | number): FileOwnership {
   const [name = ''] = String(user).split(':')

@@ -28,7 +28,7 @@ export function useTheme(): [Theme, () => void] {
     try {
       localStorage.setItem(STORAGE_KEY, nextTheme)
     } catch {
-      // Without storage, the choice lasts until the page is closed.
+      // The browser may deny storage. The choice then lasts until the page is closed.
     }
     applyTheme(nextTheme)
     setTheme(nextTheme)
