@@ -103,8 +103,11 @@ export type Mount =
   | { kind: 'volume'; name: string; target: string; readOnly: boolean }
   | { kind: 'tmpfs'; target: string; sizeMb: number | null }
 
-/** A port of the sandbox's own loopback. `onConnection` is called for each connection to it. */
-export type Port = { port: number; onConnection: (socket: Socket) => void }
+/**
+ * A port of the sandbox's own loopback. `onConnection` is called for each connection to it. With `isResumable`, which only
+ * adoptable sandboxes use, it is called for each pipe of the protocol of resumable connections instead.
+ */
+export type Port = { port: number; onConnection: (socket: Socket) => void; isResumable?: boolean | undefined }
 
 /** Every sandbox has all limits. `Capabilities.limits` tells which of them the kernel enforces on this machine. */
 export type SandboxLimits = {
