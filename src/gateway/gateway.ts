@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
@@ -9,13 +8,14 @@ import { handleInSequence } from '../platform/listen.ts'
 import { makeCall } from './call.ts'
 import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context.ts'
 import { type ClientResponse, wrapResponse } from './client-response.ts'
-import { createGrantLimiter, hashSecret, isSecretOf } from './grants.ts'
+import { createGrantLimiter, isSecretOf } from './grants.ts'
 import { listTokens } from './headers.ts'
 import { openInputMemory } from './input-memory.ts'
 import type { Grant, Refusal, Terms } from './ledger.ts'
 import { DEFAULT_OPTIONS, type GatewayOptions } from './options.ts'
 import { BROKEN, toRefusalProblem } from './problems.ts'
 import { wireProtocols } from './protocols.ts'
+import { openTunnels, type Tunnels } from './tunnels.ts'
 import type { WireOperation, WireProtocol } from './wire-protocol.ts'
 
 export type Gateway = {
@@ -51,7 +51,7 @@ export async function startGateway(
     inputMemory: openInputMemory(),
     openTimeouts: new Set(),
   }
-  const tunnels = openTunnels(options.tunnelsAtOnce)
+  const tunnels = openTunnels(runtime, (connection) => server.emit('connection', connection))
   const calls = new Set<Promise<void>>()
 
   const handle: RequestListener = (request, response) => {
@@ -63,16 +63,7 @@ export async function startGateway(
   const server: Server = createServer(serverOptions(options), handleInSequence(handle))
   // A client may close its half of the connection while it waits for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
-  server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    socket.on('error', () => socket.destroy())
-    openTunnel(runtime, tunnels, request, socket).then(
-      (isOpen) => isOpen && acceptTunnel(server, socket, head),
-      (error: unknown) => {
-        runtime.log.error({ error }, 'a tunnel could not be opened')
-        rejectTunnel(socket, '503 Service Unavailable')
-      },
-    )
-  })
+  server.on('connect', tunnels.accept)
   await runtime.ledger.noteAlive(runtime.gatewayId)
   const url = await listen(server, address)
   const heartbeat = setInterval(() => reportAlive(runtime), HEARTBEAT_MS).unref()
@@ -118,67 +109,6 @@ const serverOptions = ({ requestMs }: GatewayOptions) => ({
   connectionsCheckingInterval: Math.min(5_000, requestMs),
   keepAliveTimeout: KEEP_ALIVE_MS,
 })
-
-/** Maps connections to grants. No request on a connection can change its grant. */
-type Tunnels = {
-  open(socket: Duplex, grant: Grant): boolean
-  grantOf(socket: Duplex): Grant | undefined
-  count(): number
-  closeAll(): void
-}
-
-function openTunnels(atOnceMax: number): Tunnels {
-  const grants = new Map<Duplex, Grant>()
-  const counts = new Map<string, number>()
-  const addToCount = (id: string, change: 1 | -1) => {
-    const count = (counts.get(id) ?? 0) + change
-    if (count === 0) counts.delete(id)
-    else counts.set(id, count)
-  }
-  return {
-    open(socket, grant) {
-      if ((counts.get(grant.id) ?? 0) >= atOnceMax || socket.destroyed) return false
-      grants.set(socket, grant)
-      addToCount(grant.id, 1)
-      socket.once('close', () => {
-        grants.delete(socket)
-        addToCount(grant.id, -1)
-      })
-      return true
-    },
-    grantOf: (socket) => grants.get(socket),
-    count: () => grants.size,
-    closeAll() {
-      for (const socket of grants.keys()) socket.destroy()
-    },
-  }
-}
-
-/** Opens a tunnel. Only the worker has the tunnel secret; it opens one tunnel per connection of its sandbox. */
-async function openTunnel(
-  { ledger, holdsMasterKey }: GatewayRuntime,
-  tunnels: Tunnels,
-  request: IncomingMessage,
-  socket: Duplex,
-): Promise<boolean> {
-  const secret = /^Bearer +(\w+)$/i.exec(request.headers['proxy-authorization'] ?? '')?.[1]
-  if (tunnels.grantOf(socket) || request.url !== 'gateway:80') return rejectTunnel(socket, '403 Forbidden')
-  const grant = secret ? await ledger.findByTunnelSecret(hashSecret(secret)) : undefined
-  if (!grant) return rejectTunnel(socket, '407 Proxy Authentication Required')
-  if (holdsMasterKey?.() === false) return rejectTunnel(socket, '503 Service Unavailable')
-  return tunnels.open(socket, grant) || rejectTunnel(socket, '503 Service Unavailable')
-}
-
-function rejectTunnel(socket: Duplex, status: string): false {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-  return false
-}
-
-function acceptTunnel(server: Server, socket: Duplex, head: Buffer): void {
-  socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
-  if (head.length > 0) socket.unshift(head)
-  server.emit('connection', socket)
-}
 
 async function handleRequest(
   runtime: GatewayRuntime,

@@ -18,6 +18,15 @@ export async function openGrant(ledger: Ledger, grant: Omit<GrantFacts, 'id'>): 
   return opened
 }
 
+/**
+ * Replaces the tunnel secret of an open grant, so that another worker can take over and the former one cannot open
+ * tunnels. Returns undefined if the grant is closed, expired or unknown.
+ */
+export async function renewGrant(ledger: Ledger, id: string): Promise<{ tunnelSecret: string } | undefined> {
+  const tunnelSecret = newSecret()
+  return (await ledger.renew(id, hashSecret(tunnelSecret))) ? { tunnelSecret } : undefined
+}
+
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** Length that holds 32 random bytes. */
 const SECRET_LENGTH = 43

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { newGrantFacts, TERMS } from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
-import { closeGrant, hashSecret, isSecretOf, openGrant, readGrant } from './grants.ts'
+import { closeGrant, hashSecret, isSecretOf, openGrant, readGrant, renewGrant } from './grants.ts'
 import type { Ledger, NewCall, ReservationBounds, Settlement } from './ledger.ts'
 import { createMemoryLedger } from './memory-ledger.ts'
 import { createStoredLedger } from './stored-ledger.ts'
@@ -84,6 +84,19 @@ describe.each<[string, () => Ledger]>([
       expect.stringMatching(/^[0-9A-Za-z]{43}$/),
       expect.stringMatching(/^\w{43}$/),
     ])
+  })
+
+  test('renews the tunnel secret of an open grant only; the former secret is invalid', async () => {
+    const [open, closed] = [await openGrant(ledger, facts()), await openGrant(ledger, facts())]
+    const expired = await openGrant(ledger, facts({ expiresAt: new Date(Date.now() - 1) }))
+    await ledger.close(closed.id)
+
+    const renewed = await renewGrant(ledger, open.id)
+
+    expect(await ledger.findByTunnelSecret(hashSecret(renewed?.tunnelSecret ?? ''))).toMatchObject({ id: open.id })
+    expect(await ledger.findByTunnelSecret(hashSecret(open.tunnelSecret))).toBeUndefined()
+    for (const id of [closed.id, expired.id, newId()]) expect(await renewGrant(ledger, id)).toBeUndefined()
+    expect(await ledger.findByTunnelSecret(hashSecret(closed.tunnelSecret))).toMatchObject({ id: closed.id })
   })
 
   test('a call costs its reservation until it is settled', async () => {

@@ -197,6 +197,8 @@ export type Ledger = {
   open(grant: NewGrant): Promise<void>
   /** Also finds closed and expired grants, so that their programs get an error that they understand. */
   findByTunnelSecret(hash: Buffer): Promise<Grant | undefined>
+  /** Replaces the tunnel secret of a grant. Returns false if it is closed, expired or unknown. */
+  renew(grantId: string, tunnelSecretHash: Buffer): Promise<boolean>
   /** The reservation is durable when this returns. Only then may the call be sent. */
   reserve(call: NewCall): Promise<ReserveResult>
   refuse(grantId: string, reason: Refusal): Promise<void>

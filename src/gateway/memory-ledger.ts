@@ -30,6 +30,7 @@ export function createMemoryLedger(): Ledger {
       const record = [...grants.values()].find(({ tunnelSecretHash }) => tunnelSecretHash.equals(hash))
       return record && { ...structuredClone(record.grant), tokenHash: record.tokenHash }
     },
+    renew: async (grantId, hash) => replaceTunnelSecret(grants.get(grantId), hash),
     async reserve(call) {
       const record = grants.get(call.grantId)
       const result = record ? tryReserve(record, call) : CLOSED_REFUSAL
@@ -78,6 +79,12 @@ export function createMemoryLedger(): Ledger {
 
 const isSameGrantee = (one: { workspaceId: string; grantee: string }, other: typeof one): boolean =>
   one.workspaceId === other.workspaceId && one.grantee === other.grantee
+
+function replaceTunnelSecret(record: GrantRecord | undefined, hash: Buffer): boolean {
+  if (!record || record.closedAt || record.grant.expiresAt.getTime() <= Date.now()) return false
+  record.tunnelSecretHash = hash
+  return true
+}
 
 const refused = (reason: ReservationRefused['reason'], mayPass = false): ReservationRefused => ({
   kind: 'refused',

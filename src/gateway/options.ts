@@ -1,3 +1,4 @@
+import { RESUME_MS } from '../sandboxes/resumable-protocol.ts'
 import type { RetryOptions } from './retry-policy.ts'
 
 export type GatewayOptions = {
@@ -20,6 +21,8 @@ export type GatewayOptions = {
   callsAtOnce: number
   requestBytesAtOnce: number
   tunnelsAtOnce: number
+  /** How long a resumable connection waits for another worker. */
+  resumeMs: number
   /** Maximum time for a client to send its request. */
   requestMs: number
   /** How long a call waits for reservations of other calls to return to a budget that they exhaust. */
@@ -42,6 +45,7 @@ export const DEFAULT_OPTIONS: GatewayOptions = {
   callsAtOnce: 64,
   requestBytesAtOnce: 96 * MIB,
   tunnelsAtOnce: 256,
+  resumeMs: RESUME_MS,
   requestMs: 2 * MINUTE_MS,
   budgetWaitMs: 2 * MINUTE_MS,
 }

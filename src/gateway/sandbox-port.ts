@@ -3,12 +3,14 @@ import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { buildFrame, FRAME } from '../sandboxes/resumable-protocol.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
 /** A high port next to the proxy's, because tasks may start servers on the usual ones. */
 const GATEWAY_PORT = 31_281
 const DIAL_MS = 20_000
 const LINGER_MS = 5_000
+const FORGET_MS = 5_000
 /** Twice the gateway's limit, because each connection has a tunnel. More would look like an unavailable gateway. */
 const SOCKETS_MAX = 1024
 /** Error codes of connections to an address where no process listens. */
@@ -24,19 +26,24 @@ export const SANDBOX_GATEWAY_URL = `http://127.0.0.1:${GATEWAY_PORT}`
 export type GatewayPort = Port & {
   /** Tells whether the last connection failed because the gateway was down. Client limits and disconnects do not count. */
   isCutOff(): boolean
-  /** Ends all connections and rejects new ones. */
+  /**
+   * Ends all connections and rejects new ones. If they are resumable, the gateway is told not to wait for another worker.
+   */
   close(): void
 }
 
-/** Connects one sandbox to the gateway. The tunnel secret never enters the sandbox. */
-export function openSandboxPort({
-  gatewayUrl,
-  tunnelSecret,
-}: {
+type SandboxPortOptions = {
   gatewayUrl: string
   tunnelSecret: string
-}): GatewayPort {
+  /** True if the relay of the sandbox resumes connections, so that they outlive this process. */
+  isResumable?: boolean | undefined
+}
+
+/** Connects one sandbox to the gateway. The tunnel secret never enters the sandbox. */
+export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false }: SandboxPortOptions): GatewayPort {
+  const url = new URL(gatewayUrl)
   const open = new Set<Duplex>()
+  let wasOpen = false
   let isClosed = false
   let isCutOff = false
   const track = (socket: Duplex) => {
@@ -48,41 +55,59 @@ export function openSandboxPort({
     track(socket)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    const tunnel = await openTunnel(gatewayUrl, tunnelSecret, socket).catch((error: unknown) => {
+    const connectRequest = connectTo(url, tunnelSecret, isResumable ? 'resumable:80' : 'gateway:80')
+    const tunnel = await openTunnel(connectRequest, socket).catch((error: unknown) => {
       isCutOff ||= isConnectionRefused(error)
       return undefined
     })
-    if (!tunnel) return answerUnavailable(socket)
+    if (!tunnel) return answerUnavailable(socket, isResumable ? buildFrame(FRAME.unavailable) : UNAVAILABLE)
     isCutOff = false
+    wasOpen = true
     track(tunnel)
     if (isClosed) return void tunnel.destroy()
     await Promise.all([pipeline(socket, tunnel), pipeline(tunnel, socket)])
   }
   return {
     port: GATEWAY_PORT,
+    isResumable,
     isCutOff: () => isCutOff,
     onConnection(socket) {
       if (isClosed || open.size >= SOCKETS_MAX) return void socket.destroy()
       relay(socket).catch(() => socket.destroy())
     },
     close() {
+      if (isResumable && wasOpen && !isClosed) forgetConnections(connectTo(url, tunnelSecret, 'forget:80'))
       isClosed = true
       for (const socket of open) socket.destroy()
     },
   }
 }
 
-/** Answers 503 before closing: some programs retry forever after a connection without an answer. */
-function answerUnavailable(socket: Socket): void {
-  socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+const UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
+
+/** Answers before closing: some programs retry forever after a connection without an answer. */
+function answerUnavailable(socket: Socket, answer: string | Buffer): void {
+  socket.end(answer)
   // The request must be read: otherwise a reset would discard the answer.
   socket.resume()
   socket.setTimeout(LINGER_MS, () => socket.destroy())
 }
 
-async function openTunnel(gatewayUrl: string, tunnelSecret: string, client: Socket): Promise<Duplex> {
+/** Tells the gateway that nobody will resume the connections. Best effort: otherwise it waits for another worker. */
+function forgetConnections(connectRequest: ClientRequest): void {
+  const timer = setTimeout(() => connectRequest.destroy(), FORGET_MS)
+  connectRequest.on('error', () => {})
+  connectRequest.on('close', () => clearTimeout(timer))
+  connectRequest.on('response', (answer) => answer.resume())
+  connectRequest.on('connect', (_, socket) => {
+    clearTimeout(timer)
+    socket.destroy()
+  })
+  connectRequest.end()
+}
+
+async function openTunnel(connectRequest: ClientRequest, client: Socket): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>()
-  const connectRequest = connectTo(new URL(gatewayUrl), tunnelSecret)
   const abort = () => connectRequest.destroy()
   client.once('close', abort)
   connectRequest.setTimeout(DIAL_MS, abort)
@@ -105,10 +130,10 @@ async function openTunnel(gatewayUrl: string, tunnelSecret: string, client: Sock
   return promise
 }
 
-function connectTo(url: URL, tunnelSecret: string): ClientRequest {
+function connectTo(url: URL, tunnelSecret: string, path: string): ClientRequest {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
   const headers = { 'proxy-authorization': `Bearer ${tunnelSecret}` }
-  return request({ method: 'CONNECT', host, port, path: 'gateway:80', headers, agent: false })
+  return request({ method: 'CONNECT', host, port, path, headers, agent: false })
 }

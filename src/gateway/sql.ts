@@ -58,6 +58,11 @@ export async function findGrantByTunnelSecret(db: Db, hash: Buffer): Promise<Gra
   return row && { ...toGrantFacts(row), tokenHash: row.token_hash }
 }
 
+/** Updates nothing if the grant is closed, expired or unknown. */
+export const replaceTunnelSecret = (db: Db, id: string, hash: Buffer) =>
+  sql`update gateway_grants set listener_hash = ${hash}
+      where id = ${id} and closed_at is null and expires_at > now()`.execute(db)
+
 type ReservationRow = { reservedMicros: number | null; limitedBy: BudgetKind | null }
 
 /**

@@ -12,6 +12,7 @@ import {
   markLostCalls,
   readGrantState,
   recordGatewayAlive,
+  replaceTunnelSecret,
   reserveCall,
   settleCall,
 } from './sql.ts'
@@ -28,6 +29,7 @@ export const createStoredLedger = (db: Db, { silenceMs }: { silenceMs?: number }
       await insertGrant(tx, grant)
     }),
   findByTunnelSecret: (hash) => findGrantByTunnelSecret(db, hash),
+  renew: async (grantId, hash) => (await replaceTunnelSecret(db, grantId, hash)).numAffectedRows === 1n,
   reserve: (call) => reserve(db, call),
   refuse: async (grantId, reason) => void (await countRefusal(db, grantId, reason)),
   settle: async (callId, settlement) => void (await settleCall(db, callId, settlement)),

@@ -4,25 +4,16 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promi
 import { basename, join } from 'node:path'
 import { LABEL } from '../kernel/ownership.ts'
 import { listenForPort } from '../kernel/ports.ts'
+import { buildRelayProgram } from '../kernel/relay-program.ts'
 import { listLibraries } from '../kernel/run-program.ts'
 import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import { isolationSettings, type OpenPorts } from './container.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 
-/** Program of a separate container that shares only the network with the sandbox. Plain JavaScript, not compiled. */
-const RELAY = `const net = require('node:net')
-let open = process.argv.length - 1
-for (const port of process.argv.slice(1)) {
-  const relay = (near) => {
-    const far = net.connect({ path: '/ports/' + port, allowHalfOpen: true })
-    near.on('error', () => far.destroy()).on('close', () => far.destroyed || far.end())
-    far.on('error', () => near.destroy()).on('close', () => near.destroy())
-    near.pipe(far).pipe(near)
-  }
-  const server = net.createServer({ allowHalfOpen: true }, relay)
-  server.listen(Number(port), '127.0.0.1', () => --open || console.log('open'))
-}`
+const PORTS_FOLDER = '/ports'
+/** Program of a separate container that shares only the network with the sandbox. */
+const RELAY = buildRelayProgram({ folder: PORTS_FOLDER })
 const PROGRAM_FOLDER = '/relay'
 const PROCESSES_MAX = 32
 const OPEN_MS = 30_000
@@ -76,7 +67,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
     Image: launcher.image,
     // The sockets belong to this process's user, which is the root of containers of its rootless engine.
     User: engine.userMapping === 'rootless' ? '0:0' : `${process.getuid?.()}:${process.getgid?.()}`,
-    Entrypoint: [...words, ...ports.map(({ port }) => String(port))],
+    Entrypoint: [...words, ...ports.map(({ port, isResumable }) => (isResumable ? `resumable:${port}` : String(port)))],
     Labels: labels,
     AttachStdout: true,
     AttachStderr: true,
@@ -85,7 +76,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
       CapAdd: [],
       NetworkMode: `container:${container}`,
       ReadonlyRootfs: true,
-      Mounts: [bind(program.folder, PROGRAM_FOLDER), bind(folder, '/ports')],
+      Mounts: [bind(program.folder, PROGRAM_FOLDER), bind(folder, PORTS_FOLDER)],
     },
   }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { query: { name }, body })
