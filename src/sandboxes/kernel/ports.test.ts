@@ -1,8 +1,11 @@
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { listenPrograms, listenWith } from './ports.ts'
+import { listenForPort, listenPrograms, listenWith } from './ports.ts'
 
 /** Any command may begin it; this one enters nothing. */
 const HERE = ['/usr/bin/env']
@@ -49,3 +52,21 @@ test.each(Object.entries(listenPrograms))(
     taken.close()
   },
 )
+
+test('a later process takes over the socket of a port, and keeps it when the earlier one closes its own', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'ports-'))
+  const listen = (answer: string) =>
+    listenForPort(folder, { port: 31_281, onConnection: (socket: Socket) => socket.end(answer) })
+  const dial = () => text(connect(join(folder, '31281')))
+  const former = await listen('former')
+  expect(await dial()).toBe('former')
+
+  const later = await listen('later')
+  former.close()
+  await once(former, 'close')
+
+  expect(await dial()).toBe('later')
+  expect(await readdir(folder)).toEqual(['31281'])
+  later.close()
+  await rm(folder, { recursive: true })
+})

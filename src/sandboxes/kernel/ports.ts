@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod } from 'node:fs/promises'
+import { chmod, rename } from 'node:fs/promises'
 import { createServer, Server } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -90,12 +91,18 @@ export async function listenWith(
   return { error: (await errors).trim() }
 }
 
-/** Listens on a socket in a folder, to which a relay carries the connections of a sandbox's port. */
+/**
+ * Listens on a socket in a folder, to which a relay carries the connections of a sandbox's port. Replaces the socket of an
+ * earlier process. Closing the server of that process, if it is alive, does not remove this socket.
+ */
 export async function listenForPort(folder: string, { port, onConnection }: Port): Promise<Server> {
   const path = join(folder, String(port))
-  const server = createServer({ allowHalfOpen: false }, onConnection).listen(path)
+  // A server removes the path on which it was opened when it is closed. So it is opened on a path of its own.
+  const ownPath = `${path}.${randomBytes(3).toString('hex')}`
+  const server = createServer({ allowHalfOpen: false }, onConnection).listen(ownPath)
   await once(server, 'listening')
   // The folder is private to this process; in the container of a relay it may belong to another user.
-  await chmod(path, 0o666)
+  await chmod(ownPath, 0o666)
+  await rename(ownPath, path)
   return server
 }
