@@ -43,7 +43,6 @@ type SandboxPortOptions = {
 export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false }: SandboxPortOptions): GatewayPort {
   const url = new URL(gatewayUrl)
   const open = new Set<Duplex>()
-  let wasOpen = false
   let isClosed = false
   let isCutOff = false
   const track = (socket: Duplex) => {
@@ -62,7 +61,6 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
     })
     if (!tunnel) return answerUnavailable(socket, isResumable ? buildFrame(FRAME.unavailable) : UNAVAILABLE)
     isCutOff = false
-    wasOpen = true
     track(tunnel)
     if (isClosed) return void tunnel.destroy()
     await Promise.all([pipeline(socket, tunnel), pipeline(tunnel, socket)])
@@ -76,7 +74,7 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
       relay(socket).catch(() => socket.destroy())
     },
     close() {
-      if (isResumable && wasOpen && !isClosed) forgetConnections(connectTo(url, tunnelSecret, 'forget:80'))
+      if (isResumable && !isClosed) forgetConnections(connectTo(url, tunnelSecret, 'forget:80'))
       isClosed = true
       for (const socket of open) socket.destroy()
     },

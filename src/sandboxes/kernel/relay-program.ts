@@ -64,10 +64,12 @@ const readFrames = (socket, onFrame) => {
     size = bytes.length
   })
 }
+/** Closes a socket in order. It must be read meanwhile: otherwise a reset would discard the last bytes. */
 const closeSoon = (socket) => {
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
   socket.resume()
-  socket.setTimeout(LINGER_MS, () => socket.destroy())
-  socket.destroySoon()
+  socket.end()
 }
 
 /** Bytes of the agent that the gateway has not acknowledged, with their offsets. The end takes one offset. */
@@ -125,8 +127,8 @@ const resume = (near, path, onDone) => {
     isDone = true
     isOpen = false
     clearTimeout(timer)
-    if (pipe) closeSoon(pipe)
-    onDone()
+    closeSoon(pipe)
+    if (near.closed) onDone()
   }
   const flush = () => {
     while (isOpen && !pipe.writableNeedDrain) {
@@ -224,7 +226,8 @@ const resume = (near, path, onDone) => {
   })
   near.on('error', () => {})
   near.on('close', (hasFailed) => {
-    if (isDone || (near.readableEnded && near.writableFinished && !hasFailed)) return
+    if (isDone) return onDone()
+    if (near.readableEnded && near.writableFinished && !hasFailed) return
     isLeft = true
     if (isOpen) reset()
   })
