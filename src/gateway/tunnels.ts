@@ -1,14 +1,15 @@
-import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { GatewayRuntime } from './call-context.ts'
 import { hashSecret } from './grants.ts'
 import type { Grant } from './ledger.ts'
 import { openResumableConnections } from './resumable-connections.ts'
 
+type ConnectRequest = { url?: string | undefined; headers: { 'proxy-authorization'?: string | undefined } }
+
 /** Maps connections to grants. No request on a connection can change its grant. */
 export type Tunnels = {
   /** Handles a CONNECT request. Only workers have tunnel secrets. */
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  accept(request: ConnectRequest, socket: Duplex, head: Buffer): void
   grantOf(connection: Duplex): Grant | undefined
   count(): number
   closeAll(): void
@@ -53,7 +54,7 @@ export function openTunnels(runtime: TunnelRuntime, onConnection: (connection: D
       },
     ],
   ])
-  const accept = async (request: IncomingMessage, socket: Duplex) => {
+  const accept = async (request: ConnectRequest, socket: Duplex) => {
     const target = targets.get(request.url ?? '')
     if (connections.grantOf(socket) || !target) return refuse(socket, '403 Forbidden')
     const grant = await findGrant(runtime, request)
@@ -79,7 +80,7 @@ export function openTunnels(runtime: TunnelRuntime, onConnection: (connection: D
   }
 }
 
-async function findGrant({ ledger }: TunnelRuntime, { headers }: IncomingMessage): Promise<Grant | undefined> {
+async function findGrant({ ledger }: TunnelRuntime, { headers }: ConnectRequest): Promise<Grant | undefined> {
   const secret = /^Bearer +(\w+)$/i.exec(headers['proxy-authorization'] ?? '')?.[1]
   return secret ? ledger.findByTunnelSecret(hashSecret(secret)) : undefined
 }
