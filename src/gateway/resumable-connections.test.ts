@@ -250,6 +250,15 @@ test('the number of connections and pipes of an owner is limited', async () => {
   gateway.closeAll()
 })
 
+test('a pipe that broke before it was accepted does not count', () => {
+  const gateway = openResumableConnections({ ...OPTIONS, connectionsMax: 1 })
+  for (const _ of [1, 2]) {
+    const [broken] = duplexPair()
+    gateway.addPipe(OWNER, broken.destroy(), echo)
+  }
+  expect(gateway.hasRoom(OWNER)).toBe(true)
+})
+
 test('a plain port of the relay carries connections as they are', async () => {
   await using relay = await startRelayProcess({ kind: '' })
   await using _worker = await relay.listen((socket) => {

@@ -38,6 +38,7 @@ export function openResumableConnections(options: ResumableOptions): ResumableCo
   return {
     hasRoom: (id) => (owners.get(id)?.pipes.size ?? 0) < 2 * options.connectionsMax,
     addPipe(id, pipe, serve) {
+      if (pipe.destroyed) return // its close event has passed
       const owner = ownerOf(id)
       owner.pipes.add(pipe)
       const afterwards = () => sweep(id)
