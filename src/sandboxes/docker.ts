@@ -10,7 +10,7 @@ import { type DockerEngine, labelsOf, logStep, nameOf } from './docker/engine.ts
 import { findEngine } from './docker/find-engine.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { portsFolder } from './docker/relay.ts'
-import { startSandbox } from './docker/start.ts'
+import { adoptSandbox, startSandbox } from './docker/start.ts'
 import { isAbandoned, LABEL } from './kernel/ownership.ts'
 import { type Capabilities, type SandboxNetwork, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
@@ -72,7 +72,8 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
     },
     openNetwork: async (id) => openNetwork(await engine(), id),
     start: async (spec) => startSandbox(await engine(), spec),
-    reap: async () => reap(await engine()),
+    adopt: async (spec) => adoptSandbox(await engine(), spec),
+    reap: async (adoptableIds = new Set()) => reap(await engine(), adoptableIds),
   }
 }
 
@@ -86,9 +87,10 @@ const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Ca
 type Labelled = { Id: string; Labels: Record<string, string> | null }
 
 /** Removes objects of dead processes of this installation: containers first, then networks, volumes and images. */
-async function reap(engine: DockerEngine): Promise<number> {
+async function reap(engine: DockerEngine, adoptableIds: ReadonlySet<string>): Promise<number> {
   const { docker, log } = engine
-  const containers = await listAbandoned(engine, '/containers/json', { all: true })
+  const abandoned = await listAbandoned(engine, '/containers/json', { all: true })
+  const containers = abandoned.filter(({ Labels }) => !adoptableIds.has(Labels?.[LABEL.sandbox] ?? ''))
   for (const { Id, Labels } of containers) {
     const id = Labels?.[LABEL.sandbox]
     try {

@@ -30,9 +30,16 @@ export type SandboxProvider = {
   openNetwork(id: string): Promise<SandboxNetwork>
   start(spec: SandboxSpec): Promise<Sandbox>
   /**
-   * Removes sandboxes of this installation that are past their deadline or belong to no live process. Safe at any time.
+   * Continues a sandbox that another process started with `isAdoptable`, and that this process describes in the same
+   * way; uploads and the base filesystem are not read. The command may have ended meanwhile. Returns undefined if there is
+   * no such sandbox. Not set if the sandboxes of the provider end with their process.
    */
-  reap(): Promise<number>
+  adopt?(spec: SandboxSpec): Promise<Sandbox | undefined>
+  /**
+   * Removes sandboxes of this installation that are past their deadline or belong to no live process, except those
+   * that another process may still adopt. Safe at any time.
+   */
+  reap(adoptableIds?: ReadonlySet<string>): Promise<number>
 }
 
 /** Source of an image. Folders are on this machine. */
@@ -103,11 +110,17 @@ export type Mount =
   | { kind: 'volume'; name: string; target: string; readOnly: boolean }
   | { kind: 'tmpfs'; target: string; sizeMb: number | null }
 
-/**
- * A port of the sandbox's own loopback. `onConnection` is called for each connection to it. With `isResumable`, which only
- * adoptable sandboxes use, it is called for each pipe of the protocol of resumable connections instead.
- */
-export type Port = { port: number; onConnection: (socket: Socket) => void; isResumable?: boolean | undefined }
+/** A port of the sandbox's own loopback. */
+export type Port = {
+  port: number
+  /** Called for each connection to the port, unless connections are resumable. */
+  onConnection: (socket: Socket) => void
+  /**
+   * Called in adoptable sandboxes for each pipe that carries a resumable connection, see
+   * `resumable-protocol.ts`.
+   */
+  onPipe?: ((socket: Socket) => void) | undefined
+}
 
 /** Every sandbox has all limits. `Capabilities.limits` tells which of them the kernel enforces on this machine. */
 export type SandboxLimits = {
@@ -132,6 +145,11 @@ export type SandboxSpec = {
   command: string[] | null
   /** True when `exec` will be used, which has a small cost. Always on without a command. */
   execs: boolean
+  /**
+   * True if another process may adopt the sandbox after this one has died or left it. Requires a command, and the image as
+   * base filesystem. Ignored where this is impossible.
+   */
+  isAdoptable?: boolean | undefined
   /** Null for the image's default. */
   user: string | number | null
   workdir: string | null
@@ -170,6 +188,11 @@ export type Sandbox = {
   stopped: StoppedSandbox
   /** Releases everything: files, mounts, cgroups. Idempotent. */
   remove(): Promise<void>
+  /**
+   * Leaves the sandbox to the process that adopts it. Afterwards nothing else may be used, `exited` rejects, and `remove`
+   * does nothing. Not set if the sandbox is not adoptable.
+   */
+  leave?(): Promise<void>
 }
 
 export type LimitKind = 'seconds' | 'memory' | 'pids' | 'disk' | 'output'

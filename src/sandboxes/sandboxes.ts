@@ -208,6 +208,7 @@ function createAutoProvider(options: ProviderOptions): SandboxProvider {
     discard: async (image) => (await choose()).discard(image),
     openNetwork: async (id) => (await choose()).openNetwork(id),
     start: async (spec) => (await choose()).start(spec),
-    reap: async () => (await choose()).reap(),
+    adopt: async (spec) => (await choose()).adopt?.(spec),
+    reap: async (adoptableIds) => (await choose()).reap(adoptableIds),
   }
 }

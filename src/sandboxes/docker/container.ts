@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream'
+import type { Readable } from 'node:stream'
 import {
   boundingSet,
   CAPABILITIES,
@@ -79,11 +79,12 @@ const toNetworkingConfig = (engine: DockerEngine, { group, names }: NonNullable<
   EndpointsConfig: { [nameOf(engine, group.id)]: { Aliases: names } },
 })
 
-function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSpec) {
+function hostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable }: SandboxSpec) {
   const memory = limits.memoryMb * MEGABYTE
   return {
     ...isolationSettings(limits.pids + SPARE_PROCESSES),
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
+    ...(isAdoptable ? { LogConfig: toLogConfig(limits.outputBytes) } : {}),
     NetworkMode: network ? nameOf(engine, network.group.id) : 'none',
     ...(network ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
     // Memory plus swap has the same limit as memory, so swap is disabled.
@@ -96,6 +97,15 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSp
     Tmpfs: Object.fromEntries(mounts.flatMap(toTmpfsEntries)),
   }
 }
+
+/** Log driver of adoptable sandboxes, from which the output of the command can be read again. */
+export const ADOPTABLE_LOG = 'local'
+
+/** The engine keeps the last one or two of these sizes, headers of lines included. */
+const toLogConfig = (outputBytes: number) => ({
+  Type: ADOPTABLE_LOG,
+  Config: { 'max-size': String(outputBytes), 'max-file': '2', compress: 'false' },
+})
 
 /** Returns the user that the engine starts a process as. Numeric ids need no entry in the account files. */
 export const engineUser = (identity: SandboxIdentity, user: string | number): string =>
@@ -222,14 +232,20 @@ export async function statIn(docker: Docker, containerId: string, path: string):
   }
 }
 
-export type OpenPorts = { close(): Promise<void> }
+export type OpenPorts = {
+  close(): Promise<void>
+  /** Closes the ports in this process only, so that another one can open them again. */
+  leave(): Promise<void>
+}
 
 /** A running container with its resources. */
 export type RunningContainer = {
   engine: DockerEngine
   spec: SandboxSpec
   container: Container
-  stream: Duplex
+  /** Seconds since the start of the command. */
+  elapsedSeconds: number
+  stream: Readable
   /** Resolves when the output has ended. */
   output: Promise<{ bytes: number }>
   ports: OpenPorts

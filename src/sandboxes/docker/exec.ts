@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { type Duplex, Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseExitCode } from '../kernel/exit.ts'
 import { toPathParts } from '../kernel/sandbox-path.ts'
@@ -134,7 +134,7 @@ type FrameOutput = { file: string; maxBytes: number; onOutput?: () => void }
  * with a length, then that many bytes.
  */
 export async function copyFrames(
-  stream: Duplex,
+  stream: Readable,
   { file, maxBytes, onOutput = () => {} }: FrameOutput,
 ): Promise<{ bytes: number }> {
   await using target = await open(file, 'w', 0o600)

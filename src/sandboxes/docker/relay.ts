@@ -16,6 +16,7 @@ const PORTS_FOLDER = '/ports'
 const RELAY = buildRelayProgram({ folder: PORTS_FOLDER })
 const PROGRAM_FOLDER = '/relay'
 const PROCESSES_MAX = 32
+const MEMORY_BYTES = 256 * 1024 * 1024
 const OPEN_MS = 30_000
 
 /** Returns the folder of a sandbox's sockets. It is short, because the path of a socket is limited to about 100 bytes. */
@@ -28,34 +29,52 @@ export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
  */
 export async function openRelay(
   engine: DockerEngine,
-  { id, ports, limits }: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
+  { id, ports, limits, isAdoptable }: Pick<SandboxSpec, 'id' | 'ports' | 'limits' | 'isAdoptable'>,
   container: string,
 ): Promise<OpenPorts> {
-  const folder = portsFolder(engine, id)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  const servers = await Promise.all(ports.map((port) => listenForPort(folder, port)))
-  const name = nameOf(engine, id, 'relay')
-  const close = async (): Promise<void> => {
-    for (const server of servers) server.close()
-    await engine.docker
-      .call('DELETE', `/containers/${name}`, { query: { force: true, v: true } })
-      .catch(ignoring(404, 409))
-    await rm(folder, { recursive: true, force: true })
-  }
+  const open = await listenToRelay(engine, { id, ports, isAdoptable })
   try {
     const deadline = String(Date.now() + limits.seconds * 1000)
     const labels = labelsOf(engine, 'relay', { [LABEL.sandbox]: id, [LABEL.deadline]: deadline })
-    await startRelay(engine, { name, container, labels, folder, ports })
-    return { close }
+    const args = ports.map((port) => `${isResumable(port, isAdoptable) ? 'resumable:' : ''}${port.port}`)
+    await startRelay(engine, { name: relayName(engine, id), container, labels, folder: portsFolder(engine, id), args })
+    return open
   } catch (error) {
-    await close()
+    await open.close()
     throw error
   }
 }
 
-type Relay = { name: string; container: string; labels: Record<string, string>; folder: string; ports: Port[] }
+/** Listens to the relay of a sandbox, also to one that another process has started. */
+export async function listenToRelay(
+  engine: DockerEngine,
+  { id, ports, isAdoptable }: Pick<SandboxSpec, 'id' | 'ports' | 'isAdoptable'>,
+): Promise<OpenPorts> {
+  const folder = portsFolder(engine, id)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const handlers = ports.map((port) => (isResumable(port, isAdoptable) ? { ...port, onConnection: port.onPipe } : port))
+  const servers = await Promise.all(handlers.map((port) => listenForPort(folder, port)))
+  const leave = async (): Promise<void> => servers.forEach((server) => void server.close())
+  return {
+    leave,
+    async close() {
+      await leave()
+      await engine.docker
+        .call('DELETE', `/containers/${relayName(engine, id)}`, { query: { force: true, v: true } })
+        .catch(ignoring(404, 409))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
 
-async function startRelay(engine: DockerEngine, { name, container, labels, folder, ports }: Relay): Promise<void> {
+const isResumable = (port: Port, isAdoptable = false): port is Port & { onPipe: Port['onConnection'] } =>
+  isAdoptable && port.onPipe !== undefined
+
+export const relayName = (engine: DockerEngine, id: string): string => nameOf(engine, id, 'relay')
+
+type Relay = { name: string; container: string; labels: Record<string, string>; folder: string; args: string[] }
+
+async function startRelay(engine: DockerEngine, { name, container, labels, folder, args }: Relay): Promise<void> {
   const { docker, launcher } = engine
   if (launcher === undefined)
     throw new SandboxUnavailable('Ports require the launcher programs, which were not found on this machine.')
@@ -67,13 +86,15 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
     Image: launcher.image,
     // The sockets belong to this process's user, which is the root of containers of its rootless engine.
     User: engine.userMapping === 'rootless' ? '0:0' : `${process.getuid?.()}:${process.getgid?.()}`,
-    Entrypoint: [...words, ...ports.map(({ port, isResumable }) => (isResumable ? `resumable:${port}` : String(port)))],
+    Entrypoint: [...words, ...args],
     Labels: labels,
     AttachStdout: true,
     AttachStderr: true,
     HostConfig: {
       ...isolationSettings(PROCESSES_MAX),
       CapAdd: [],
+      Memory: MEMORY_BYTES,
+      MemorySwap: MEMORY_BYTES,
       NetworkMode: `container:${container}`,
       ReadonlyRootfs: true,
       Mounts: [bind(program.folder, PROGRAM_FOLDER), bind(folder, PORTS_FOLDER)],

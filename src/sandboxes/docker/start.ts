@@ -1,24 +1,32 @@
-import type { Readable } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import { openPorts } from '../kernel/ports.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
 import { type ContainerBase, planBaseFilesystem } from './base-filesystem.ts'
 import { renewUse } from './built-images.ts'
 import { EngineRefusal, ignoring } from './client.ts'
-import { buildContainerBody, type Container, type OpenPorts, type RunningContainer } from './container.ts'
+import {
+  ADOPTABLE_LOG,
+  buildContainerBody,
+  type Container,
+  type OpenPorts,
+  type RunningContainer,
+} from './container.ts'
 import { type DockerEngine, logStep, nameOf } from './engine.ts'
 import { copyFrames, execIn, putUploads } from './exec.ts'
 import { LAUNCHER_FOLDER } from './launcher.ts'
 import { type ContainerLayers, flattenFolders, writeToUpper } from './layers.ts'
 import { countRefusedProcesses, NO_REFUSED_PROCESSES } from './refused-processes.ts'
-import { openRelay } from './relay.ts'
+import { listenToRelay, openRelay, relayName } from './relay.ts'
 import { createStoppedSandbox } from './stopped-sandbox.ts'
 import { watchContainer } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 
-export async function startSandbox(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
-  refuseUnsupported(engine, spec)
+export async function startSandbox(engine: DockerEngine, requested: SandboxSpec): Promise<Sandbox> {
+  refuseUnsupported(engine, requested)
+  const spec = { ...requested, isAdoptable: isAdoptable(engine, requested) }
   try {
     return await createContainer(engine, spec)
   } catch (error) {
@@ -38,6 +46,14 @@ function refuseUnsupported({ gatewayChannel }: DockerEngine, { id, ports, mounts
     throw new SandboxUnsupported('Volumes require a sandbox network.')
   }
 }
+
+/** Ports of an adoptable sandbox are opened by a relay, which outlives this process. */
+const isAdoptable = (engine: DockerEngine, spec: SandboxSpec): boolean =>
+  spec.isAdoptable === true &&
+  spec.command !== null &&
+  spec.baseFilesystem.kind === 'image' &&
+  engine.launcher !== undefined &&
+  engine.gatewayChannel !== 'none'
 
 function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
   const refused = error instanceof EngineRefusal ? error : undefined
@@ -98,15 +114,72 @@ async function launch(
     const ports = await openSandboxPorts(engine, spec, container)
     if (spec.ports.length > 0) logStep(engine, spec.id, 'ports')
     if (engine.launcher) stream.write('go\n')
-    stream.end(spec.input)
+    const hasInput = await sendInput(stream, spec)
     logStep(engine, spec.id, 'running')
-    return toSandbox({ engine, spec, container, stream, output, ports, refusedProcesses }, containerBase)
+    const running = { engine, spec, container, elapsedSeconds: 0, stream, output, ports, refusedProcesses }
+    return toSandbox(running, { ...containerBase, isAdoptable: hasInput && spec.isAdoptable === true })
   } catch (error) {
     refusedProcesses.stop()
     stream.destroy()
     await output.catch(() => {})
     throw error
   }
+}
+
+const INPUT_MS = 1000
+
+/**
+ * Sends the input. Returns true if the engine has all of it, so that the command gets it even if this process dies. Other
+ * sandboxes do not wait for that: a command may read its input late or never.
+ */
+async function sendInput(stream: Duplex, { input, isAdoptable }: SandboxSpec): Promise<boolean> {
+  const sent = new Promise<boolean>((resolve) => {
+    stream.end(input, () => resolve(!stream.errored))
+  })
+  return isAdoptable ? Promise.race([sent, wait(INPUT_MS, false, { ref: false })]) : false
+}
+
+type AdoptableContainer = {
+  Id: string
+  State: { Status: string; StartedAt: string; FinishedAt: string }
+  HostConfig: { LogConfig: { Type: string } }
+}
+
+/** Continues a sandbox that another process has started. Its output is read again from the beginning. */
+export async function adoptSandbox(engine: DockerEngine, requested: SandboxSpec): Promise<Sandbox | undefined> {
+  const spec = { ...requested, isAdoptable: true }
+  for (const { tar } of spec.uploads) tar.destroy()
+  const path = `/containers/${nameOf(engine, spec.id)}`
+  const found = await engine.docker.call<AdoptableContainer>('GET', `${path}/json`).catch(ignoring(404))
+  if (found?.HostConfig.LogConfig.Type !== ADOPTABLE_LOG) return undefined
+  const { Id, State } = found
+  const isRunning = State.Status === 'running'
+  if (!isRunning && State.Status !== 'exited') return undefined
+  if (isRunning && spec.ports.length > 0 && !(await isRelayRunning(engine, spec.id))) return undefined
+  const query = { follow: true, stdout: true, stderr: true }
+  const stream = await engine.docker.open('GET', `/containers/${Id}/logs`, { query, timeoutMs: null })
+  const container = await inspect(engine, Id)
+  const refusedProcesses =
+    engine.cgroups && container.pid > 0
+      ? await countRefusedProcesses(engine.cgroups, container.pid)
+      : NO_REFUSED_PROCESSES
+  const { outputFile: file, limits } = spec
+  const output = copyFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => refusedProcesses.read() })
+  output.catch(() => {}) // reported by `exited`
+  stream.on('error', () => {})
+  const ports = spec.ports.length > 0 ? await listenToRelay(engine, spec) : NO_PORTS
+  const endedAt = isRunning ? Date.now() : Date.parse(State.FinishedAt)
+  const elapsedSeconds = Math.max(0, (endedAt - Date.parse(State.StartedAt)) / 1000)
+  logStep(engine, spec.id, 'adopted')
+  const running = { engine, spec, container, elapsedSeconds, stream, output, ports, refusedProcesses }
+  return toSandbox(running, { inherited: [], release: async () => {}, isAdoptable: true })
+}
+
+async function isRelayRunning(engine: DockerEngine, id: string): Promise<boolean> {
+  type RelayContainer = { State: { Running: boolean } }
+  const path = `/containers/${relayName(engine, id)}/json`
+  const found = await engine.docker.call<RelayContainer>('GET', path).catch(ignoring(404))
+  return found?.State.Running === true
 }
 
 /** Writes the workspace directly into the container's layer if possible. Returns the archives that must be uploaded. */
@@ -156,7 +229,9 @@ function layersOf(container: InspectedContainer): ContainerLayers | undefined {
   return upper && lower && listVolumes(container).length === 0 ? { upper, lower } : undefined
 }
 
-function toSandbox(running: RunningContainer, containerBase: ContainerBase): Sandbox {
+type SandboxOrigin = Pick<ContainerBase, 'inherited' | 'release'> & { isAdoptable: boolean }
+
+function toSandbox(running: RunningContainer, { inherited, release, isAdoptable }: SandboxOrigin): Sandbox {
   const { engine, spec, container } = running
   const watched = watchContainer(running)
   let removal: Promise<void> | undefined
@@ -165,7 +240,9 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
     repair ??= repairAccounts(engine, { id: container.id, image: spec.image.digest, layers: undefined })
     return repair
   }
+  let isLeft = false
   const remove = async (): Promise<void> => {
+    if (isLeft) return
     logStep(engine, spec.id, 'removing')
     await watched.kill()
     await watched.exited.catch(() => {})
@@ -174,7 +251,11 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
       await flattenFolders(container.layers)
       await removeContainer(engine, container.id)
     })
-    await containerBase.release()
+    await release()
+  }
+  const leave = async (): Promise<void> => {
+    isLeft = true
+    await watched.leave()
   }
   return {
     id: spec.id,
@@ -182,30 +263,32 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
     kill: watched.kill,
     exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
     stopped: createStoppedSandbox(engine, spec, container, {
-      inherited: containerBase.inherited,
+      inherited,
       repairAccounts: repairOnce,
     }),
     remove: () => {
       removal ??= remove()
       return removal
     },
+    ...(isAdoptable ? { leave } : {}),
   }
 }
 
-const NO_PORTS: OpenPorts = { close: async () => {} }
+const NO_PORTS: OpenPorts = { close: async () => {}, leave: async () => {} }
 
 /** Opens the ports before the command starts. The container is running, but its first process still waits. */
 async function openSandboxPorts(
   engine: DockerEngine,
-  spec: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
+  spec: Pick<SandboxSpec, 'id' | 'ports' | 'limits' | 'isAdoptable'>,
   container: { id: string; pid: number },
 ): Promise<OpenPorts> {
   if (spec.ports.length === 0) return NO_PORTS
-  switch (engine.gatewayChannel) {
+  switch (spec.isAdoptable ? 'relay' : engine.gatewayChannel) {
     case 'namespace': {
       const entering = ['nsenter', '-t', String(container.pid), '--net', '--']
       const servers = await openPorts(entering, spec.ports)
-      return { close: async () => servers.forEach((server) => void server.close()) }
+      const close = async (): Promise<void> => servers.forEach((server) => void server.close())
+      return { close, leave: close }
     }
     case 'relay':
       return openRelay(engine, spec, container.id)

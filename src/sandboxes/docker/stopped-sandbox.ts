@@ -94,8 +94,22 @@ export async function collectFrom(
 
 type TarReader = (tar: Readable) => Promise<FilteredTar>
 
-/** Reads files through the engine, which looks up the names of their owners in the account files of the container. */
+/** Reads files through the engine. Throws if the container is gone, because nothing is known about its files then. */
 async function collectThroughEngine(
+  engine: DockerEngine,
+  container: StoppedContainer,
+  parts: string[],
+  use: TarReader,
+): Promise<FilteredTar | undefined> {
+  const found = await readThroughEngine(engine, container, parts, use)
+  if (found) return found
+  const known = await engine.docker.call('GET', `/containers/${container.containerId}/json`).catch(ignoring(404))
+  if (known === undefined) throw new SandboxUnavailable('The Docker engine lost the files of a sandbox.')
+  return undefined
+}
+
+/** The engine looks up the names of the owners of files in the account files of the container. */
+async function readThroughEngine(
   { docker }: DockerEngine,
   { containerId: id, repairAccounts }: StoppedContainer,
   parts: string[],

@@ -5,7 +5,13 @@ import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 
-type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
+type WatchedContainer = {
+  exited: Promise<Exit>
+  kill(): Promise<void>
+  isOver(): boolean
+  /** Stops watching. The container goes on. */
+  leave(): Promise<void>
+}
 
 const SIZE_POLL_MS = 2000
 const SIZE_REFUSALS_MAX = 3
@@ -19,13 +25,13 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
   const startedAt = performance.now()
   let stopped: SandboxEnding['stopped']
   let isOver = false
-
-  const killTimeout = Promise.withResolvers<never>()
-  killTimeout.promise.catch(() => {})
+  let isLeft = false
+  const left = createRejection()
+  const killTimeout = createRejection()
   let killTimer: NodeJS.Timeout | undefined
 
   const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
-    if (isOver) return
+    if (isOver || isLeft) return
     stopped ??= reason
     killTimer ??= setTimeout(() => killTimeout.reject(toKillFailure(spec.id)), KILL_TIMEOUT_MS)
     await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
@@ -34,38 +40,44 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
     void stop(reason).catch((error: unknown) =>
       engine.log.warn({ error, sandbox: spec.id }, 'could not kill a sandbox'),
     )
-  const timer = setTimeout(stopOrLog('seconds'), spec.limits.seconds * 1000)
+  const timer = setTimeout(stopOrLog('seconds'), Math.max(0, spec.limits.seconds - running.elapsedSeconds) * 1000)
   const disk = watchDiskUse(running, stopOrLog('disk'))
 
   const observeExit = async (): Promise<Exit> => {
     try {
-      const { bytes } = await Promise.race([running.output, killTimeout.promise])
-      const { code, outOfMemory } = await waitForEnd(running)
+      const { bytes } = await Promise.race([running.output, killTimeout.promise, left.promise])
+      const { code, outOfMemory } = await Promise.race([waitForEnd(running), left.promise])
       isOver = true
       const hits = { memory: outOfMemory ? 1 : 0, pids: running.refusedProcesses.read() }
-      const seconds = (performance.now() - startedAt) / 1000
+      const seconds = running.elapsedSeconds + (performance.now() - startedAt) / 1000
       const diskFull = await disk.isFull()
-      return toExit({
-        stopped,
-        code,
-        hits,
-        seconds,
-        diskFull,
-        outputBytes: bytes,
-        outputMaxBytes: spec.limits.outputBytes,
-      })
+      const output = { outputBytes: bytes, outputMaxBytes: spec.limits.outputBytes }
+      return toExit({ stopped, code, hits, seconds, diskFull, ...output })
     } finally {
       isOver = true
       clearTimeout(timer)
       clearTimeout(killTimer)
       disk.stop()
       running.refusedProcesses.stop()
-      await running.ports.close()
+      await (isLeft ? running.ports.leave() : running.ports.close())
     }
   }
   const exited = observeExit()
   exited.catch(() => {}) // reported when `exited` is awaited
-  return { exited, kill: () => stop('kill'), isOver: () => isOver }
+  const leave = async (): Promise<void> => {
+    isLeft = true
+    left.reject(new SandboxUnavailable(`Sandbox ${spec.id} was left to another process.`))
+    running.stream.destroy()
+    await exited.catch(() => {})
+  }
+  return { exited, kill: () => stop('kill'), isOver: () => isOver, leave }
+}
+
+/** Returns a promise that is only awaited together with others, and the function that rejects it. */
+function createRejection(): { promise: Promise<never>; reject(error: Error): void } {
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => {})
+  return { promise, reject }
 }
 
 const toKillFailure = (id: string): SandboxUnavailable =>

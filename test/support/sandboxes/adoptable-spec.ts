@@ -1,0 +1,20 @@
+import { join } from 'node:path'
+import type { SandboxProvider, SandboxSpec } from '../../../src/sandboxes/sandbox.ts'
+import { baseImage } from './docker-subject.ts'
+import { plainSpec } from './plain-spec.ts'
+
+/** Prints its input, waits for the file /go, then writes a file and ends with code 7. */
+const SCRIPT = 'cat; until [ -e /go ]; do sleep 0.05; done; echo done; echo work > /result; exit 7'
+
+/** Returns a sandbox that another process can adopt. */
+export const adoptableSpec = async (
+  provider: SandboxProvider,
+  dataFolder: string,
+  id: string,
+): Promise<SandboxSpec> => ({
+  ...plainSpec(await baseImage(provider), ['sh', '-c', SCRIPT], join(dataFolder, `${id}.log`)),
+  id,
+  execs: true,
+  isAdoptable: true,
+  input: 'begun\n',
+})
