@@ -8,6 +8,7 @@ import { type ComparisonEvents, createComparisonEvents } from './comparisons/eve
 import { createStatisticsCache, type StatisticsCache } from './comparisons/statistics/statistics.ts'
 import type { OnStep } from './comparisons/steps.ts'
 import type { TrialEngine } from './comparisons/trials/engine.ts'
+import { listAdoptableSandboxes } from './comparisons/trials/running-agent.ts'
 import { createSandboxEngine } from './comparisons/trials/sandbox-engine.ts'
 import type { Config } from './config.ts'
 import { hasStoredCredential } from './credentials/credentials.ts'
@@ -121,7 +122,10 @@ export async function openServices(config: Config, database: Database, log: Log)
     findProvider: providers.find,
     codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
     sandboxes: [
-      ...[...providers.own].map(([sandbox, provider]) => ({ sandbox, test: createSelfTest(provider, trialsFolder) })),
+      ...[...providers.own].map(([sandbox, provider]) => ({
+        sandbox,
+        test: createSelfTest(provider, database.db, trialsFolder),
+      })),
       ...listEngineCapabilities(database.db, providers),
     ],
     trialsFolder,
@@ -141,7 +145,7 @@ export async function openServices(config: Config, database: Database, log: Log)
 const REAP_MS = 5 * 60_000
 
 /** Creates the self-test of a provider. When it starts to pass and now and then, leftovers of dead workers are removed. */
-function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => Promise<{ isolation: string }> {
+function createSelfTest(provider: SandboxProvider, db: Db, trialsFolder: string): () => Promise<{ isolation: string }> {
   let reapedAt = Number.NEGATIVE_INFINITY
   return async () => {
     const lastReap = reapedAt
@@ -149,7 +153,7 @@ function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => 
     const capabilities = await provider.selfTest()
     const isDue = performance.now() - lastReap > REAP_MS
     if (isDue) {
-      await provider.reap()
+      await provider.reap(await listAdoptableSandboxes(db))
       await reapScratchFolders(trialsFolder)
     }
     reapedAt = isDue ? performance.now() : lastReap

@@ -4,16 +4,19 @@ import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { TrialModel } from '../trials/trial-request.ts'
 import { openModel } from './client/open-model.ts'
-import { closeGrant, openGrant } from './grants.ts'
+import { closeGrant, type OpenedGrant, openGrant, renewGrant } from './grants.ts'
 import type { GrantFacts, Ledger, Terms } from './ledger.ts'
 import { openSandboxPort, SANDBOX_GATEWAY_URL } from './sandbox-port.ts'
 import type { GrantTotals } from './totals.ts'
 
 /** The connection of one trial to its model. */
 export type ModelConnection = {
+  grantId: string
   trialModel: TrialModel
   /** Closes the grant and returns its totals. Nothing is spent afterwards. Idempotent. */
   close(): Promise<GrantTotals>
+  /** Leaves the grant to the process that opens it again. */
+  leave(): Promise<void>
 }
 
 type ModelConnectionInput = Omit<GrantFacts, 'id'> & { access: Omit<ModelAccess, 'token'> }
@@ -24,17 +27,46 @@ export async function openModelConnection(
   { ledger, gatewayUrl }: GatewayRef,
   { access, ...grant }: ModelConnectionInput,
 ): Promise<ModelConnection> {
-  const { id, token, tunnelSecret } = await openGrant(ledger, grant)
+  const opened = await openGrant(ledger, grant)
+  return connect({ ledger, gatewayUrl }, { ...access, token: opened.token }, opened)
+}
+
+/**
+ * Opens the port of a grant that another process has opened, for an agent that goes on. The token is unknown: only the
+ * agent has it. Returns undefined if the grant is closed or expired.
+ */
+export async function reopenModelConnection(
+  { ledger, gatewayUrl }: GatewayRef,
+  access: Omit<ModelAccess, 'token'>,
+  id: string,
+): Promise<ModelConnection | undefined> {
+  const renewed = await renewGrant(ledger, id)
+  return renewed && connect({ ledger, gatewayUrl }, { ...access, token: '' }, { ...renewed, id })
+}
+
+function connect(
+  { ledger, gatewayUrl }: GatewayRef,
+  access: ModelAccess,
+  { id, tunnelSecret }: Pick<OpenedGrant, 'id' | 'tunnelSecret'>,
+): ModelConnection {
   const port = openSandboxPort({ gatewayUrl, tunnelSecret })
-  const client = openModel({ ...access, token }, { url: gatewayUrl, tunnelSecret })
+  const pipes = openSandboxPort({ gatewayUrl, tunnelSecret, isResumable: true })
+  const client = openModel(access, { url: gatewayUrl, tunnelSecret })
   return {
-    trialModel: { access: { ...access, token }, port, ask: client.ask },
+    grantId: id,
+    trialModel: { access, port: { ...port, onPipe: pipes.onConnection }, ask: client.ask },
     close: async () => {
-      const isCutOff = port.isCutOff() || client.isCutOff()
+      const isCutOff = port.isCutOff() || pipes.isCutOff() || client.isCutOff()
       port.close()
+      pipes.close()
       await client[Symbol.asyncDispose]()
       const totals = await closeGrant(ledger, id)
       return isCutOff ? { ...totals, gatewayGone: true } : totals
+    },
+    leave: async () => {
+      port.close()
+      pipes.leave()
+      await client[Symbol.asyncDispose]()
     },
   }
 }

@@ -30,6 +30,8 @@ export type GatewayPort = Port & {
    * Ends all connections and rejects new ones. If they are resumable, the gateway is told not to wait for another worker.
    */
   close(): void
+  /** Ends all connections of this process. The gateway waits for another worker to resume those that are resumable. */
+  leave(): void
 }
 
 type SandboxPortOptions = {
@@ -65,9 +67,12 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
     if (isClosed) return void tunnel.destroy()
     await Promise.all([pipeline(socket, tunnel), pipeline(tunnel, socket)])
   }
+  const leave = () => {
+    isClosed = true
+    for (const socket of open) socket.destroy()
+  }
   return {
     port: GATEWAY_PORT,
-    isResumable,
     isCutOff: () => isCutOff,
     onConnection(socket) {
       if (isClosed || open.size >= SOCKETS_MAX) return void socket.destroy()
@@ -75,9 +80,9 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
     },
     close() {
       if (isResumable && !isClosed) forgetConnections(connectTo(url, tunnelSecret, 'forget:80'))
-      isClosed = true
-      for (const socket of open) socket.destroy()
+      leave()
     },
+    leave,
   }
 }
 

@@ -231,7 +231,11 @@ async function runAlone(
 ): Promise<AgentResult> {
   const ran =
     plan.run || step.workdir
-      ? await runInMain(context, environment, 'agent', { ...plan, onStarted: context.markAgentStarted })
+      ? await runInMain(context, environment, 'agent', {
+          ...plan,
+          start: context.startAgentSandbox,
+          onStarted: context.markAgentStarted,
+        })
       : undefined
   const droppedChanges = ran ? await listChangedFiles(ran.sandbox.stopped) : []
   const { records, sandbox } = await runHooksAfterwards(

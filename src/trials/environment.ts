@@ -22,7 +22,7 @@ import {
   toRunningSandbox,
 } from './running-sandbox.ts'
 import { type Sidecar, startSidecars } from './sidecars.ts'
-import type { StepContext } from './step-context.ts'
+import type { NewSandbox, StepContext } from './step-context.ts'
 import { listUploads, type ServiceFiles, stageServiceFiles } from './task-files.ts'
 import { addComposeVariables, fillEnv, fillTemplate, type TaskVariables } from './variables.ts'
 
@@ -102,6 +102,14 @@ export type MainSandboxOptions = {
   limits: { seconds: number; outputBytes: number }
 }
 
+type MainRunOptions = {
+  sandbox: MainSandboxOptions
+  command: SandboxCommand
+  /** Starts a sandbox whose first process is the command. */
+  start?: ((spec: NewSandbox) => Promise<Sandbox>) | undefined
+  onStarted?: (() => void) | undefined
+}
+
 /**
  * Runs one command in a new sandbox of `main` that has ended when this returns. The command is the first process, unless
  * the environment has a process of its own.
@@ -110,16 +118,16 @@ export async function runInMain(
   context: StepContext,
   environment: RunningEnvironment,
   name: string,
-  options: { sandbox: MainSandboxOptions; command: SandboxCommand; onStarted?: (() => void) | undefined },
+  options: MainRunOptions,
 ): Promise<{ exit: Exit; sandbox: Sandbox }> {
-  const { command } = options
+  const { command, start = (spec) => context.startSandbox(name, spec) } = options
   if (hasMainProcess(environment)) {
     const running = await startMain(context, environment, name, options.sandbox)
     options.onStarted?.()
     return { exit: await running.end(await running.exec(name, command)), sandbox: running.sandbox }
   }
   const limits = { seconds: command.seconds, outputBytes: command.outputBytes ?? SMALL_OUTPUT_BYTES }
-  const sandbox = await context.startSandbox(name, {
+  const sandbox = await start({
     ...toMainSpec(environment, { ...options.sandbox, limits }),
     command: command.command,
     execs: false,

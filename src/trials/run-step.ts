@@ -2,6 +2,7 @@ import type { TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness.ts'
 import { errorText } from '../platform/errors.ts'
 import { type Exit, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { AgentLost } from './agent-handover.ts'
 import { type AgentResult, runAgentPhase } from './agent-phase.ts'
 import { type CollectedArtifact, collectArtifacts, listMainArtifacts, listSidecarArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, type RunningEnvironment, startEnvironment } from './environment.ts'
@@ -39,7 +40,8 @@ export async function runStep(context: StepContext, step: TaskStep, options: Ste
       progress.exit = exit
     })
   } catch (error) {
-    if (error instanceof HarnessUnfit || (await context.attribute()) !== 'agent') throw error
+    if (error instanceof HarnessUnfit || error instanceof AgentLost || (await context.attribute()) !== 'agent')
+      throw error
     return { record: toFailedRecord(context, step, progress.exit, error), sandbox: undefined, collected: [] }
   }
 }

@@ -6,6 +6,7 @@ import { nop, oracle } from '../harnesses/reference.ts'
 import { errorText } from '../platform/errors.ts'
 import { openScratchFolder } from '../sandboxes/kernel/ownership.ts'
 import { type Mount, type Sandbox, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { AgentLost } from './agent-handover.ts'
 import { placeConfiguration } from './agent-phase.ts'
 import { type CollectedArtifact, unpackArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, prepareImages, type RunningEnvironment, startEnvironment } from './environment.ts'
@@ -30,6 +31,8 @@ import type { TrialRequest } from './trial-request.ts'
 export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runOnce(provider, configureTask(request))
   if (request.harness.isControl || !needsControl(record)) return record
+  // The former process may have removed the files of the sandbox, so nothing may be concluded from a failure.
+  if (request.handover?.agent) throw new AgentLost('The trial of the adopted agent has no regular verdict.')
   const isStarved = record.steps.some(isStarvedVerdict)
   const control = request.isProven && !isStarved ? undefined : await runControl(provider, request)
   if (control?.state !== 'errored') {
@@ -188,12 +191,13 @@ function toTrialLimits(environment: RunningEnvironment | undefined): TrialLimits
   return { cpus, memoryMb, diskMb }
 }
 
+const UNSCORED = { state: 'errored', reward: null, rewards: {}, limit: null } as const
+
 async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
   const { request, steps } = run
-  const unscored = { state: 'errored', reward: null, rewards: {}, limit: null } as const
   if (request.verifyMode === 'grader' && !listModes(request.task).includes('grader')) {
     const error = 'The task does not support mode grader: it does not set metadata.assay.grader.'
-    return { ...unscored, class: 'operator_error', error }
+    return { ...UNSCORED, class: 'operator_error', error }
   }
   const context = await run.resources.createContext(null)
   try {
@@ -204,16 +208,22 @@ async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
     return toTrialOutcome(steps, request.task.rewardStrategy)
   } catch (error) {
     request.signal.throwIfAborted()
-    if (error instanceof HarnessUnfit) return { ...unscored, class: 'operator_error', error: error.message }
-    const cause = await context.attribute()
-    if (cause === 'agent') {
-      recordFailure(run, errorText(error))
-      return toTrialOutcome(steps, request.task.rewardStrategy)
-    }
-    const isOutage = cause === 'outage' || error instanceof SandboxUnavailable || error instanceof EnvironmentNotReady
-    if (!isOutage) throw error
-    return { ...unscored, class: 'sandbox_error', error: errorText(error) }
+    return await toErrorVerdict(run, context, error)
   }
+}
+
+/** Returns the verdict of a trial that an error ended. Throws errors that the caller handles. */
+async function toErrorVerdict(run: TrialRun, context: StepContext, error: unknown): Promise<TrialVerdict> {
+  if (error instanceof HarnessUnfit) return { ...UNSCORED, class: 'operator_error', error: error.message }
+  if (error instanceof AgentLost) throw error
+  const cause = await context.attribute()
+  if (cause === 'agent') {
+    recordFailure(run, errorText(error))
+    return toTrialOutcome(run.steps, run.request.task.rewardStrategy)
+  }
+  const isOutage = cause === 'outage' || error instanceof SandboxUnavailable || error instanceof EnvironmentNotReady
+  if (!isOutage) throw error
+  return { ...UNSCORED, class: 'sandbox_error', error: errorText(error) }
 }
 
 /** Records a failure. After the last verdict it is only a note. Before that, the last step has no verdict. */

@@ -16,6 +16,7 @@ import {
   type SandboxSpec,
   SandboxUnavailable,
 } from '../sandboxes/sandbox.ts'
+import { isAdoptable, startOrAdopt } from './agent-handover.ts'
 import { openNetwork, type PhaseNetwork, withModel } from './network.ts'
 import type { PlacedFiles } from './place-files.ts'
 import type { TrialTimings } from './record.ts'
@@ -53,10 +54,17 @@ export type StepContext = {
   placedFiles(): PlacedFiles | undefined
   /** Withholds these files from everything that reads sandboxes that are started from now on. */
   placeFiles(placed: PlacedFiles): void
-  startSandbox(name: string, spec: Omit<SandboxSpec, 'id' | 'outputFile'>): Promise<Sandbox>
+  startSandbox(name: string, spec: NewSandbox): Promise<Sandbox>
+  /**
+   * Starts the sandbox whose first process is the agent, or adopts the one in which an earlier process left it. Throws
+   * AgentLost if that one cannot be continued.
+   */
+  startAgentSandbox(spec: NewSandbox): Promise<Sandbox>
   /** Removes a sandbox in the background. */
   removeLater(sandbox: Sandbox): void
 }
+
+export type NewSandbox = Omit<SandboxSpec, 'id' | 'outputFile'>
 
 type TimedPhase = Exclude<keyof TrialTimings, 'total'>
 
@@ -84,7 +92,7 @@ export function openTrialResources(
   request: TrialRequest,
   { folder, mounts }: { folder: string; mounts: Mount[] },
 ): TrialResources {
-  const startedAt = performance.now()
+  const startedAt = performance.now() - (request.handover?.agent?.elapsedMs ?? 0)
   const started: StartedResources = {
     sandboxes: new Set(),
     networks: [],
@@ -99,7 +107,7 @@ export function openTrialResources(
       const stepFolder = join(folder, step === null ? 'trial' : String(step))
       await mkdir(stepFolder)
       const suffix = step === null ? '' : `-${step + 1}`
-      return createContext(provider, request, started, { folder: stepFolder, mounts, suffix })
+      return createContext(provider, request, started, { folder: stepFolder, mounts, step, suffix })
     },
     timings: () => ({
       prepare: toSeconds(started.spentMs.prepare),
@@ -108,7 +116,11 @@ export function openTrialResources(
       total: toSeconds(performance.now() - startedAt),
     }),
     async [Symbol.asyncDispose]() {
-      const removals = [...started.sandboxes].map((sandbox) => sandbox.remove())
+      const { handover, signal } = request
+      const isTakenOver = signal.aborted && handover?.isTakenOver(signal.reason)
+      const removals = [...started.sandboxes].map((sandbox) =>
+        sandbox.leave && isTakenOver ? sandbox.leave() : sandbox.remove(),
+      )
       await Promise.allSettled([...started.removals, ...removals])
       await Promise.allSettled(started.networks.map((network) => network.remove()))
     },
@@ -122,9 +134,21 @@ function createContext(
   provider: SandboxProvider,
   request: TrialRequest,
   started: StartedResources,
-  { folder, mounts, suffix }: { folder: string; mounts: Mount[]; suffix: string },
+  { folder, mounts, step, suffix }: { folder: string; mounts: Mount[]; step: number | null; suffix: string },
 ): StepContext {
   const outputFile = (name: string): string => join(request.outputFolder, `${name}${suffix}.log`)
+  const add = (plain: Sandbox): Sandbox => {
+    const sandbox = started.placedFiles ? withholdFromSandbox(plain, started.placedFiles) : plain
+    started.sandboxes.add(sandbox)
+    return sandbox
+  }
+  const startSandbox = async (name: string, spec: NewSandbox): Promise<Sandbox> => {
+    request.signal.throwIfAborted()
+    const resolved = await resolveBase(spec)
+    const sandbox = add(await provider.start({ ...resolved, id: createSandboxId(name), outputFile: outputFile(name) }))
+    killOnAbort(sandbox, request.signal)
+    return sandbox
+  }
   return {
     request,
     folder,
@@ -155,13 +179,15 @@ function createContext(
     placeFiles(placed) {
       started.placedFiles = placed
     },
-    async startSandbox(name, spec) {
-      request.signal.throwIfAborted()
-      const resolved = await resolveBase(spec)
-      const plain = await provider.start({ ...resolved, id: createSandboxId(name), outputFile: outputFile(name) })
-      const sandbox = started.placedFiles ? withholdFromSandbox(plain, started.placedFiles) : plain
-      started.sandboxes.add(sandbox)
-      killOnAbort(sandbox, request.signal)
+    startSandbox,
+    async startAgentSandbox(spec) {
+      const { handover, signal } = request
+      if (!handover || step !== 0 || !isAdoptable(spec, mounts)) return startSandbox('agent', spec)
+      const id = handover.agent?.sandboxId ?? createSandboxId('agent')
+      const plain = { ...spec, id, outputFile: outputFile('agent') }
+      const sandbox = add(await startOrAdopt(provider, handover, plain, signal))
+      started.spentMs.agent += handover.agent?.elapsedMs ?? 0
+      if (sandbox.leave) await handover.onAdoptable(id)
       return sandbox
     },
     removeLater(sandbox) {
@@ -182,6 +208,7 @@ function withholdFromSandbox(sandbox: Sandbox, placed: PlacedFiles): Sandbox {
     kill: () => sandbox.kill(),
     exec: (spec) => sandbox.exec(spec),
     remove: () => sandbox.remove(),
+    ...(sandbox.leave ? { leave: sandbox.leave } : {}),
   }
 }
 

@@ -5,6 +5,7 @@ import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
+import type { AgentHandover } from './agent-handover.ts'
 import type { VerifyMode } from './record.ts'
 import type { TaskVariables } from './variables.ts'
 
@@ -43,6 +44,8 @@ export type TrialRequest = {
   /** Called with the verifier's output folder before it is removed. Tested code may have written there too. */
   onVerified?: ((folder: string) => Promise<void>) | undefined
   egress?: EgressOptions | undefined
+  /** Set if an agent may continue when the process that runs its trial dies. */
+  handover?: AgentHandover | undefined
   /** Receives one log file per build, agent, verifier and service, and the artifacts. */
   outputFolder: string
 }

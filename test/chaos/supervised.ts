@@ -7,10 +7,12 @@ const BIN = new URL('../../bin/assay', import.meta.url).pathname
 
 /** The real program, restarted whenever it exits, as a process supervisor does. */
 export type Supervised = {
+  /** Returns the id of the current process. */
+  pid(): number
   /** Resolves when the current process is ready. */
   ready(): Promise<void>
-  /** Sends kill -9 at any time, even during start-up. The next process starts immediately. */
-  kill(): Promise<void>
+  /** Sends a signal at any time, even during start-up, -9 by default. The next process starts when this one has ended. */
+  kill(signal?: 'SIGKILL' | 'SIGTERM'): Promise<void>
   /** Stops the process once it is ready and returns its exit code. */
   stop(): Promise<number | null>
   /** Number of exits without a kill after it was ready. Must stay 0, even if dependencies are lost. */
@@ -26,6 +28,7 @@ export function supervise(role: 'serve' | 'api' | 'work' | 'gateway', environmen
   const failedStarts: string[] = []
   const killed = new Set<string>()
   let isOver = false
+  let isReplaced = false
   let ready = Promise.withResolvers<void>()
   let current = start()
 
@@ -44,7 +47,7 @@ export function supervise(role: 'serve' | 'api' | 'work' | 'gateway', environmen
       said = (said + chunk.toString()).slice(-4000)
     })
     child.once('exit', (code, signal) => {
-      if (isOver || signal === 'SIGKILL') return
+      if (isOver || isReplaced || signal === 'SIGKILL') return
       ;(isReady ? collapses : failedStarts).push(`${role} ended with ${code ?? signal}: ${said}`)
       current = start()
     })
@@ -64,10 +67,13 @@ export function supervise(role: 'serve' | 'api' | 'work' | 'gateway', environmen
     collapses,
     failedStarts,
     killed,
+    pid: () => current.pid ?? 0,
     ready: () => ready.promise,
-    async kill() {
+    async kill(signal = 'SIGKILL') {
       for (const mark of await descendantsOf(current.pid ?? 0)) killed.add(mark)
-      await end('SIGKILL')
+      isReplaced = true
+      await end(signal)
+      isReplaced = false
       ready = Promise.withResolvers()
       current = start()
     },

@@ -1,3 +1,4 @@
+import type { AgentHandover } from '../../trials/agent-handover.ts'
 import type { TrialRecord, VerifyMode } from '../../trials/record.ts'
 import type { TrialModel } from '../../trials/trial-request.ts'
 
@@ -33,6 +34,8 @@ export type TrialRunRequest = CalibrationInput & {
   timeoutMultiplier?: number | null | undefined
   /** Set if the harness calls a model. */
   model?: TrialModel | undefined
+  /** Set if another worker may continue the agent. */
+  handover?: AgentHandover | undefined
 }
 
 export type CalibrationResult =

@@ -36,7 +36,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
   run: (request, signal) =>
     withPreparedTask(deps, request, signal, async (provider, prepared) => {
       await requireSecret(deps, request.workspaceId, request.credentialId)
-      const { harness: id, harnessVersion: version, model } = request
+      const { harness: id, harnessVersion: version, model, handover } = request
       const harness = await findChosenHarness(deps.credentials.db, request.workspaceId, { id, version })
       if (!harness) throw new Error(`Unknown harness ${id}`)
       const { mode: verifyMode, carried, ...needs } = request.verifySettings
@@ -44,6 +44,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
         ...prepared,
         harness,
         model,
+        handover,
         configuration: await readConfiguration(deps, id, request.configurationDigest),
         timeoutMultiplier: request.timeoutMultiplier ?? undefined,
         verifyMode,

@@ -10,6 +10,7 @@ import { isComparisonRunning, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
 import type { StoredArtifact } from './artifacts.ts'
 import { enqueueTrial } from './queue/queue.ts'
+import { deleteRunningAgent } from './queue/sql.ts'
 import { readTrialSpend, takeTrialSpend, toPublicUsage } from './spend.ts'
 import { findTrialState, insertFailedAttempt, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
 
@@ -72,6 +73,7 @@ export async function settleAttempt(
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
   const open = await storeEnd(tx, trial, end, toCountChanges(end.state, diffCell(before, after), spentMicros))
   if (open === undefined) throw new AttemptSuperseded()
+  if (trial.provider !== 'none') await deleteRunningAgent(tx, trial)
   step('trial.stored')
   if (ending.kind !== 'stopped' && end.state === 'queued') await storeFailedAttempt(tx, trial, ending)
   if (isRetried) await enqueueTrial(tx, toTrialQueue(trial), trial.ordinal, new Date(Date.now() + retryMs))

@@ -7,6 +7,7 @@ import {
   type ModelConnection,
   ModelUnfit,
   openModelConnection,
+  reopenModelConnection,
   resolveModelTerms,
 } from '../../gateway/model-connection.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
@@ -20,6 +21,7 @@ import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs
 import type { Tracer } from '../../platform/tracing.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
+import { AgentLost } from '../../trials/agent-handover.ts'
 import { VariableMissing } from '../../trials/variables.ts'
 import { formatTrialId } from '../plan.ts'
 import { recordStarted, toSharedBudgetId } from '../sql.ts'
@@ -30,6 +32,8 @@ import { type CalibrationInput, CredentialGone, type TrialEngine, type VerifySet
 import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
 import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
 import { deferWaiting, type TrialPayload, toTrialJobType } from './queue/queue.ts'
+import { findRunningAgent, type RunningAgent } from './queue/sql.ts'
+import { toHandover } from './running-agent.ts'
 import {
   type AttemptEnding,
   AttemptSuperseded,
@@ -50,6 +54,8 @@ type TrialJobDeps = {
   tracer: Tracer
   /** Returns the address of the gateway, or undefined if the worker does not know it. */
   gatewayUrl: () => string | undefined
+  /** True if a stopping worker leaves its agents to others. Otherwise it ends them. */
+  leavesAgents: boolean
   /** Existing folder for the output of running trials. */
   folder: string
   /** Delay before a failed trial is retried. */
@@ -83,7 +89,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   step('trial.noted')
 
   const startMs = Date.now()
-  const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job.signal)
+  const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job)
   await traceAttempt(deps, trial, ending, startMs)
   step('trial.ran')
   try {
@@ -140,8 +146,9 @@ async function endJob(job: Job<TrialPayload>, trial: TrialFacts, work?: (tx: Db)
 }
 
 /** Runs one attempt in a fresh sandbox. Failures are returned as endings; only aborts and bugs are thrown. */
-async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSignal): Promise<AttemptEnding> {
+async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, job: Job<TrialPayload>): Promise<AttemptEnding> {
   const { step = () => {} } = deps
+  const { signal } = job
   await using scratch = await openScratchFolder(deps.folder)
   const outputFolder = scratch.path
   try {
@@ -150,7 +157,7 @@ async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSi
     step('trial.calibrated')
     if (calibration.kind === 'unfit') return { kind: 'unfit', error: calibration.reason }
     if (calibration.kind === 'broken') return { kind: 'broken', class: 'sandbox_error', error: calibration.error }
-    return await runWithModel(deps, trial, { ...request, verifySettings: calibration }, signal)
+    return await runOrContinue(deps, trial, { ...request, verifySettings: calibration }, job)
   } catch (error) {
     signal.throwIfAborted()
     return toFailedEnding(error)
@@ -159,20 +166,50 @@ async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSi
 
 type VerifiableTask = CalibrationInput & { verifySettings: VerifySettings }
 
-/** Opens the model, runs the trial and collects its artifacts. The grant is closed on every path. */
+/** Continues the agent that an earlier worker of the trial left in its sandbox. Otherwise starts the agent. */
+async function runOrContinue(
+  deps: TrialJobDeps,
+  trial: TrialFacts,
+  task: VerifiableTask,
+  job: Job<TrialPayload>,
+): Promise<AttemptEnding> {
+  const { step = () => {} } = deps
+  const agent = trial.state === 'running' ? await findRunningAgent(deps.db, trial) : undefined
+  const continued = agent && (await openModel(deps, trial, agent.grantId))
+  try {
+    if (continued) return await runWithModel(deps, trial, task, { job, model: continued, agent })
+  } catch (error) {
+    if (!(error instanceof AgentLost)) throw error
+  }
+  const model = await openModel(deps, trial)
+  step('trial.granted')
+  return runWithModel(deps, trial, task, { job, model })
+}
+
+type ModelRun = {
+  job: Job<TrialPayload>
+  /** Undefined if the harness calls no model. */
+  model: ModelConnection | undefined
+  /** The agent that an earlier worker left. */
+  agent?: RunningAgent | undefined
+}
+
+/**
+ * Runs the trial and collects its artifacts. The grant is closed on every path, unless another worker continues with
+ * it.
+ */
 async function runWithModel(
   deps: TrialJobDeps,
   trial: TrialFacts,
   task: VerifiableTask,
-  signal: AbortSignal,
+  { job, model, agent }: ModelRun,
 ): Promise<AttemptEnding> {
-  const { step = () => {} } = deps
+  const { signal } = job
   const { harness, harnessVersion, credentialId, configurationDigest, timeoutMultiplier } = trial
-  const model = await openModel(deps, trial)
-  step('trial.granted')
+  const handover = model && toHandover(job, trial, { ...model, agent, leavesAgents: deps.leavesAgents })
   try {
     const setting = { harness, harnessVersion, credentialId, configurationDigest, timeoutMultiplier }
-    const request = { ...task, ...setting, model: model?.trialModel }
+    const request = { ...task, ...setting, model: model?.trialModel, handover }
     const record = await deps.engine.run(request, signal)
     const totals = (await model?.close()) ?? null
     const verdict = totals && decideVerdict(record, totals, { isLast: !hasRetriesLeft(trial) })
@@ -181,7 +218,8 @@ async function runWithModel(
     const explanation = explainTrial(result, totals)
     return { kind: 'ran', totals, explanation, ...(await collectArtifacts(deps, trial, task, result)) }
   } finally {
-    await model?.close()
+    if (signal.aborted && handover?.isTakenOver(signal.reason)) await model?.leave()
+    else await model?.close()
   }
 }
 
@@ -190,8 +228,15 @@ const CALLS_MAX = 5000
 /** Expiry of a grant. It is normally closed with its trial; this covers dead workers. */
 const GRANT_TTL_MS = 24 * 3600 * 1000
 
-/** Opens a grant for the trial. Returns undefined if the harness calls no model. Throws ModelUnfit. */
-async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<ModelConnection | undefined> {
+/**
+ * Opens a grant for the trial, or an existing one again. Returns undefined if the harness calls no model, or if the
+ * existing grant is closed. Throws ModelUnfit.
+ */
+async function openModel(
+  deps: TrialJobDeps,
+  trial: TrialFacts,
+  grantId?: string,
+): Promise<ModelConnection | undefined> {
   const { harness: id, harnessVersion: version } = trial
   const harness = await findChosenHarness(deps.db, trial.workspaceId, { id, version })
   if (!harness) throw new ModelUnfit(`The harness ${id} no longer exists.`)
@@ -202,21 +247,20 @@ async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<ModelCo
   const model = await findModel(deps.db, trial.workspaceId, trial.catalogId, { alsoRemoved: true })
   if (!model) throw new ModelUnfit(`The model ${trial.catalogId} is no longer in the catalog.`)
   const { access, terms } = resolveModelTerms(model, trial.reasoningLevel, harness)
+  const gateway = { ledger: deps.ledger, gatewayUrl }
+  if (grantId !== undefined) return reopenModelConnection(gateway, access, grantId)
   const { recordBodies } = await readGatewaySettings(deps.db, trial.workspaceId)
-  return openModelConnection(
-    { ledger: deps.ledger, gatewayUrl },
-    {
-      access,
-      terms: { ...terms, recordBodies },
-      workspaceId: trial.workspaceId,
-      grantee: toTrialGrantee(trial),
-      credentialId: trial.credentialId,
-      budgetMicros: trial.trialBudgetMicros,
-      sharedBudget: toSharedBudgetId(trial.comparison),
-      callsMax: CALLS_MAX,
-      expiresAt: new Date(Date.now() + GRANT_TTL_MS),
-    },
-  )
+  return openModelConnection(gateway, {
+    access,
+    terms: { ...terms, recordBodies },
+    workspaceId: trial.workspaceId,
+    grantee: toTrialGrantee(trial),
+    credentialId: trial.credentialId,
+    budgetMicros: trial.trialBudgetMicros,
+    sharedBudget: toSharedBudgetId(trial.comparison),
+    callsMax: CALLS_MAX,
+    expiresAt: new Date(Date.now() + GRANT_TTL_MS),
+  })
 }
 
 /** Stores the artifacts. If that fails, the result is kept and carries the error. */

@@ -506,6 +506,14 @@ export interface ResultLines {
   search: string;
 }
 
+export interface RunningAgents {
+  comparison: number;
+  grant_id: string;
+  ordinal: number;
+  sandbox_id: string;
+  started_at: Generated<Timestamp>;
+}
+
 export interface SandboxOffers {
   available: boolean;
   detail: string;
@@ -692,6 +700,7 @@ export interface DB {
   releases: Releases;
   repositories: Repositories;
   result_lines: ResultLines;
+  running_agents: RunningAgents;
   sandbox_offers: SandboxOffers;
   sessions: Sessions;
   task_calibrations: TaskCalibrations;

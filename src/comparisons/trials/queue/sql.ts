@@ -204,3 +204,44 @@ export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
     .where('comparison', '=', comparison)
     .where('ordinal', '=', ordinal)
     .execute()
+
+/** The sandbox of an agent that outlived its worker, and the grant with which it calls its model. */
+export type RunningAgent = { sandboxId: string; grantId: string; elapsedMs: number }
+
+/** Finds the agent that an earlier worker of a running trial left. */
+export const findRunningAgent = (db: Db, { comparison, ordinal }: TrialKey): Promise<RunningAgent | undefined> =>
+  db
+    .selectFrom('running_agents')
+    .select(['sandbox_id as sandboxId', 'grant_id as grantId'])
+    .select(sql<number>`(extract(epoch from now() - started_at) * 1000)::float8`.as('elapsedMs'))
+    .where('comparison', '=', comparison)
+    .where('ordinal', '=', ordinal)
+    .executeTakeFirst()
+
+/** Stores the agent of a running trial. One that was adopted keeps its start. */
+export const recordRunningAgent = (db: Db, { comparison, ordinal }: TrialKey, agent: Omit<RunningAgent, 'elapsedMs'>) =>
+  sql`
+    insert into running_agents as old (comparison, ordinal, sandbox_id, grant_id)
+    values (${comparison}, ${ordinal}, ${agent.sandboxId}, ${agent.grantId})
+    on conflict (comparison, ordinal) do update set sandbox_id = excluded.sandbox_id, grant_id = excluded.grant_id,
+      started_at = case when old.sandbox_id = excluded.sandbox_id then old.started_at else excluded.started_at end`.execute(
+    db,
+  )
+
+export const deleteRunningAgent = (db: Db, { comparison, ordinal }: TrialKey) =>
+  db.deleteFrom('running_agents').where('comparison', '=', comparison).where('ordinal', '=', ordinal).execute()
+
+/** Lists the sandboxes that a worker may still adopt. */
+export async function listAdoptableSandboxes(db: Db): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('running_agents')
+    .innerJoin('trials', (join) =>
+      join
+        .onRef('trials.comparison', '=', 'running_agents.comparison')
+        .onRef('trials.ordinal', '=', 'running_agents.ordinal'),
+    )
+    .select('sandbox_id')
+    .where('trials.state', '=', 'running')
+    .execute()
+  return new Set(rows.map((row) => row.sandbox_id))
+}

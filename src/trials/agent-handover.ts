@@ -1,0 +1,72 @@
+import {
+  type Exit,
+  killOnAbort,
+  type Mount,
+  type Sandbox,
+  type SandboxProvider,
+  type SandboxSpec,
+} from '../sandboxes/sandbox.ts'
+
+/** How a running agent passes from a process that died, or that stops, to the next one that runs the trial. */
+export type AgentHandover = {
+  /** The agent that an earlier process left in a sandbox. Undefined if the agent must be started. */
+  agent: { sandboxId: string; elapsedMs: number } | undefined
+  /** Stores that another process can adopt the agent in this sandbox. Does not fail: it is only needed if this one dies. */
+  onAdoptable(sandboxId: string): Promise<void>
+  /** Returns true if the trial was aborted because another process continues it. */
+  isTakenOver(abortReason: unknown): boolean
+}
+
+/** The agent that an earlier process left cannot be continued. The trial must be started again without its sandbox. */
+export class AgentLost extends Error {
+  override name = 'AgentLost'
+}
+
+/**
+ * Returns true if another process could continue the sandbox: everything that it uses outlives this process. Connections
+ * to the egress proxy, staged folders and sidecars do not.
+ */
+export const isAdoptable = (
+  { network, ports, mounts }: Pick<SandboxSpec, 'network' | 'ports' | 'mounts'>,
+  bundleMounts: readonly Mount[],
+): boolean =>
+  network === null &&
+  ports.every(({ onPipe }) => onPipe !== undefined) &&
+  mounts.every((mount) => mount.kind === 'tmpfs' || bundleMounts.includes(mount))
+
+/** Starts the sandbox of an agent, or adopts the one in which an earlier process left it. Throws AgentLost. */
+export async function startOrAdopt(
+  provider: SandboxProvider,
+  handover: AgentHandover,
+  plain: SandboxSpec,
+  signal: AbortSignal,
+): Promise<Sandbox> {
+  signal.throwIfAborted()
+  const spec = { ...plain, isAdoptable: true }
+  const sandbox = handover.agent ? await adopt(provider, spec) : await provider.start(spec)
+  const { leave, kill, exited } = sandbox
+  const stop = (): Promise<void> => (leave && handover.isTakenOver(signal.reason) ? leave() : kill())
+  killOnAbort({ kill: stop, exited }, signal)
+  return sandbox
+}
+
+const KILLED = 137
+
+/**
+ * Adopts a sandbox. If it disappears later, or if somebody kills it, nothing is known about its agent: it may have been
+ * the former process.
+ */
+async function adopt(provider: SandboxProvider, spec: SandboxSpec): Promise<Sandbox> {
+  const sandbox = await provider.adopt?.(spec)
+  if (!sandbox) throw new AgentLost('The sandbox of the agent no longer exists.')
+  const observeExit = async (): Promise<Exit> => {
+    const exit = await sandbox.exited.catch((error: unknown) => {
+      throw new AgentLost('The sandbox of the agent was lost.', { cause: error })
+    })
+    if (exit.code === KILLED && exit.limit === null) throw new AgentLost('The agent was killed.')
+    return exit
+  }
+  const exited = observeExit()
+  exited.catch(() => {}) // reported when it is awaited
+  return { ...sandbox, exited }
+}

@@ -1,0 +1,230 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { create } from 'tar'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { startProvider } from '../../samples/provider/provider.ts'
+import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
+import { addModel } from '../../src/catalog/schema.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import type { ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
+import { createCredential } from '../../src/credentials/schema.ts'
+import { uploadedBundle } from '../../src/harnesses/bundles/bundle.ts'
+import { install } from '../../src/harnesses/bundles/install.ts'
+import { type ClientOptions, call } from '../../src/platform/http/client.ts'
+import { newKey } from '../../src/workspaces/key.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { baseImages, startDockerd } from '../support/dockerd.ts'
+import { bundlesFolder } from '../support/harnesses/scripted-gateway.ts'
+import { hasPart, isLongRun } from '../support/parts.ts'
+import { freePort } from '../support/system-postgres.ts'
+import { CHAOS, writeDataset } from './dataset.ts'
+import { patientUser } from './patient.ts'
+import { type Supervised, supervise } from './supervised.ts'
+
+const KILLS = isLongRun() ? 50 : 2
+const [TASKS, ATTEMPTS] = isLongRun() ? [9, 3] : [1, 2]
+const TRIALS = TASKS * ATTEMPTS
+const TEST_MS = isLongRun() ? 3_600_000 : 600_000
+
+const PROGRAM = new URL('../support/harnesses/streaming-agent/', import.meta.url).pathname
+const SCRIPT = `printf '%s\\n' '#!/bin/bash' 'printf "Hello, %s!\\n" "\${1:-world}"' > /app/greet.sh && chmod +x /app/greet.sh`
+const USAGE = { input: 1000, output: 50 }
+/** A stream of several seconds, during which a worker can be killed. */
+const slowly = { trouble: { pauseMs: 400 }, usage: USAGE }
+const turns = [
+  { say: 'I look at the folder before I write anything.', run: 'ls /app', ...slowly },
+  { say: 'I write the script.', run: SCRIPT, ...slowly },
+  { say: 'I think about what is left to do, and find nothing.', run: 'true', ...slowly },
+  { say: 'It greets.', ...slowly },
+]
+const MODEL = 'custom/scripted'
+const org = { org: 'local' }
+
+const folder = mkdtempSync(join(tmpdir(), 'assay-handover-'))
+const data = join(folder, 'data')
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+let fleet: Awaited<ReturnType<typeof startFleet>>
+const isPossible = hasPart('docker') && hasPart('harnesses')
+
+beforeAll(async () => {
+  if (isPossible) fleet = await startFleet()
+}, 300_000)
+afterAll(() => fleet?.[Symbol.asyncDispose]())
+
+/** Starts an API, a gateway and two workers, with a Docker engine and a model provider of their own. */
+async function startFleet() {
+  await using undo = new AsyncDisposableStack()
+  const dockerd = undo.use(await startDockerd({ images: await baseImages() }))
+  const provider = undo.use(await startProvider({ tasks: [{ match: '/app/greet.sh', turns }] }))
+  const database = undo.use(await testDatabase())
+  await provideNode()
+  writeDataset(join(folder, 'registry'), TASKS)
+  const key = newKey()
+  const [apiPort, gatewayPort] = [await freePort(), await freePort()]
+  const environment = {
+    DATABASE_URL: database.url,
+    DOCKER_HOST: `unix://${dockerd.socket}`,
+    ASSAY_DATABASE_CONNECTIONS: '6',
+    ASSAY_DATA: data,
+    ASSAY_SECRET_KEY: randomBytes(32).toString('hex'),
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_PORT: String(apiPort),
+    ASSAY_GATEWAY_PORT: String(gatewayPort),
+    ASSAY_GATEWAY_URL: `http://127.0.0.1:${gatewayPort}`,
+    ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
+    ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
+    ASSAY_SANDBOXES: 'docker',
+    ASSAY_WORKER_SLOTS: '1',
+  }
+  const roles = ['gateway', 'api', 'work', 'work'] as const
+  const programs = roles.map((role) => supervise(role, environment))
+  for (const program of programs) undo.defer(async () => void (await program.stop()))
+  await Promise.all(programs.map((program) => program.ready()))
+  const at = { url: `http://127.0.0.1:${apiPort}`, key }
+  const setting = await addSetting(at)
+  const all = undo.move()
+  return {
+    ...{ at, dockerd, provider, database, setting, workers: programs.slice(2) },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+test.skipIf(!isPossible)(
+  `agents in Docker survive ${KILLS} kills and a stop of their worker: no model call is broken or repeated`,
+  { timeout: TEST_MS },
+  async () => {
+    const { provider, dockerd, database } = fleet
+    const id = await compare(ATTEMPTS)
+    for (let kills = 0; kills < KILLS; kills += 1) await killDuringCall()
+    await killDuringCall('SIGTERM')
+
+    const trials = await readCompleted(id)
+    expect(trials.filter(({ state, retries }) => state !== 'passed' || retries > 0)).toEqual([])
+    const calls = TRIALS * turns.length
+    expect(await readLedger(database)).toEqual({ grants: TRIALS, calls, succeeded: calls })
+    expect(provider.calls()).toHaveLength(calls)
+    expect(await dockerd.docker.call('GET', '/containers/json', { query: { all: true } })).toEqual([])
+  },
+)
+
+test.skipIf(!isPossible)(
+  'an agent whose sandbox is gone starts again with a new grant',
+  { timeout: TEST_MS },
+  async () => {
+    const { dockerd, database } = fleet
+    const before = await readLedger(database)
+    // One more than before, because earlier results are reused; one at a time, because all sandboxes are removed.
+    const id = await compare(ATTEMPTS + 1, { concurrency: 1 })
+    await killDuringCall()
+    const query = { filters: JSON.stringify({ label: ['assay.role=sandbox'] }) }
+    const containers = await dockerd.docker.call<{ Id: string }[]>('GET', '/containers/json', { query })
+    for (const { Id } of containers)
+      await dockerd.docker.call('DELETE', `/containers/${Id}`, { query: { force: true } })
+
+    const trials = await readCompleted(id)
+    expect(trials.filter(({ state }) => state !== 'passed')).toEqual([])
+    expect((await readLedger(database)).grants).toBeGreaterThan(before.grants + TASKS)
+  },
+)
+
+async function readCompleted(id: string): Promise<ComparisonTrial[]> {
+  const user = patientUser(fleet.at)
+  await vi.waitUntil(async () => (await user.read(id)).state === 'completed', { timeout: TEST_MS, interval: 500 })
+  return user.trials(id)
+}
+
+/** Kills or stops a worker while a call of its agent is open. */
+async function killDuringCall(signal?: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+  const findVictim = async (): Promise<Supervised | undefined> => {
+    const pids = await listWorkersInCalls(fleet.database)
+    return fleet.workers.find((worker) => pids.includes(worker.pid()))
+  }
+  const victim = await vi.waitUntil(findVictim, { timeout: 300_000, interval: 50 })
+  await victim.kill(signal)
+  await victim.ready()
+}
+
+/** Lists the processes whose agents wait for a model. A trial that was killed twice runs alone, and is left in peace. */
+async function listWorkersInCalls({ pool }: TestDatabase): Promise<number[]> {
+  const { rows } = await pool.query<{ pid: number }>(
+    `select process_id as pid from gateway_calls
+     join gateway_grants on gateway_grants.id = grant_id
+     join jobs on subject = 'trial ' || jobs.id and deaths < 2
+     join workers on workers.id = worker_id
+     where outcome = 'open' and jobs.state = 'running'`,
+  )
+  return rows.map(({ pid }) => pid)
+}
+
+async function readLedger({ pool }: TestDatabase) {
+  const { rows } = await pool.query(
+    `select (select count(*)::int from gateway_grants) as grants, (select count(*)::int from gateway_calls) as calls,
+      (select count(*)::int from gateway_calls where outcome = 'succeeded') as succeeded`,
+  )
+  return rows[0]
+}
+
+/** Uses the cached Node bundle, which is large. The worker fetches the uploaded program. */
+async function provideNode(): Promise<void> {
+  const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
+  const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
+  const signal = AbortSignal.timeout(300_000)
+  const installed = await install(onlyNode, { folder: await bundlesFolder(), signal, onProgress: () => {} })
+  mkdirSync(join(data, 'harnesses'), { recursive: true })
+  for (const { source } of installed) symlinkSync(source, join(data, 'harnesses', basename(source)))
+}
+
+/** Adds the benchmark, the model and the harness. Returns the fields of a comparison that uses them. */
+async function addSetting(at: ClientOptions) {
+  await patientUser(at).addBenchmark()
+  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
+  const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
+  const baseUrl = 'https://scripted.example.com/v1'
+  const prices = { input: 2, output: 10 }
+  await call(at, addModel, { params: org, body: { ...model, ...facts, prices, baseUrl } })
+  const secret = { apiKey: 'sk-0123456789abcdef' }
+  const { body: credential } = await call(at, createCredential, {
+    params: org,
+    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
+  })
+  const sandboxCredentialId = await vi.waitUntil(
+    async () => {
+      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
+      return sandboxes.find((sandbox) => sandbox.id === 'docker' && sandbox.available)?.credentials[0]?.id
+    },
+    { timeout: 120_000 },
+  )
+  const harnesses = [await addStreamingAgent(at)]
+  const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
+  return { models, sandbox: 'docker', sandboxCredentialId }
+}
+
+async function compare(attempts: number, limits: { concurrency?: number } = {}): Promise<string> {
+  const id = randomUUID()
+  await call(fleet.at, inBenchmark.create, { params: CHAOS, body: { id, attempts, ...fleet.setting, ...limits } })
+  return id
+}
+
+async function addStreamingAgent(at: ClientOptions): Promise<string> {
+  const upload = new Blob([await buffer(create({ gzip: true, cwd: PROGRAM }, ['.']))])
+  const { body: sent } = await call(at, sendBundle, { params: org, upload })
+  const id = 'custom/streaming-agent'
+  await call(at, addHarness, {
+    params: org,
+    body: {
+      id,
+      name: 'Streaming agent',
+      version: '1',
+      protocols: ['openai-chat'],
+      levels: { high: 'high' },
+      command: ['{node}', '{bundle}/agent.mjs', '{baseUrl}', '{model}', '{level}'],
+      files: [{ path: '.agent/settings.json', text: '{"token":"{token}"}' }],
+      bundle: { digest: sent.digest, node: true, probe: ['{node}', '{bundle}/agent.mjs', '--version'] },
+    },
+  })
+  return id
+}
