@@ -7,7 +7,7 @@ import { discardImage } from './docker/built-images.ts'
 import { EngineRefusal, ignoring } from './docker/client.ts'
 import type { DockerConnection } from './docker/connection.ts'
 import { type DockerEngine, labelsOf, logStep, nameOf } from './docker/engine.ts'
-import { findEngine } from './docker/find-engine.ts'
+import { openEngine } from './docker/open-engine.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { portsFolder } from './docker/relay.ts'
 import { adoptSandbox, startSandbox } from './docker/start.ts'
@@ -38,12 +38,12 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
   const { connection, installation, dataFolder, buildHosts = [], imageDiskBytes, log } = options
   const folder = dockerFolder(dataFolder)
   let opened: Promise<DockerEngine> | undefined
-  const openEngine = async (): Promise<DockerEngine> => {
+  const connectAndOpen = async (): Promise<DockerEngine> => {
     const resolved = typeof connection === 'function' ? await connection() : connection
-    return findEngine({ connection: resolved, installation, folder, buildHosts, imageDiskBytes, log })
+    return openEngine({ connection: resolved, installation, folder, buildHosts, imageDiskBytes, log })
   }
   const engine = (): Promise<DockerEngine> => {
-    opened ??= openEngine()
+    opened ??= connectAndOpen()
     // A failure is retried on the next call, because the engine may have been started.
     opened.catch(() => {
       opened = undefined
@@ -86,7 +86,10 @@ const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Ca
 
 type Labelled = { Id: string; Labels: Record<string, string> | null }
 
-/** Removes objects of dead processes of this installation: containers first, then networks, volumes and images. */
+/**
+ * Removes objects of dead processes of this installation: containers first, then networks, volumes and images. Returns the
+ * number of sandboxes.
+ */
 async function reap(engine: DockerEngine, adoptableIds: ReadonlySet<string>): Promise<number> {
   const { docker, log } = engine
   const abandoned = await listAbandoned(engine, '/containers/json', { all: true })
@@ -103,7 +106,7 @@ async function reap(engine: DockerEngine, adoptableIds: ReadonlySet<string>): Pr
     }
   }
   for (const { Labels } of await listAbandoned(engine, '/networks'))
-    await removeNetwork(engine, Labels?.[LABEL.group] ?? '')
+    await removeNetwork(engine, Labels?.[LABEL.network] ?? '')
   await reapVolumes(engine)
   for (const { Id } of await listAbandoned(engine, '/images/json', { all: true })) {
     await docker.call('DELETE', `/images/${Id}`, { query: { force: true } }).catch(ignoring(404, 409))
@@ -205,7 +208,7 @@ const networkSettings = (engine: DockerEngine, id: string) => ({
     'com.docker.network.bridge.enable_ip_masquerade': 'false',
     'com.docker.network.bridge.enable_icc': 'true',
   },
-  Labels: labelsOf(engine, 'group', { [LABEL.group]: id, [LABEL.deadline]: String(Date.now() + DAY_MS) }),
+  Labels: labelsOf(engine, 'group', { [LABEL.network]: id, [LABEL.deadline]: String(Date.now() + DAY_MS) }),
 })
 
 function chooseSubnet(): string {
@@ -219,7 +222,7 @@ type VolumeList = { Volumes: { Name: string }[] | null }
 /** Removes a sandbox network and its volumes. */
 async function removeNetwork(engine: DockerEngine, id: string): Promise<void> {
   const { docker, installation } = engine
-  const label = [`${LABEL.installation}=${installation}`, `${LABEL.group}=${id}`]
+  const label = [`${LABEL.installation}=${installation}`, `${LABEL.network}=${id}`]
   await docker.call('DELETE', `/networks/${nameOf(engine, id)}`).catch(ignoring(404))
   const query = { filters: JSON.stringify({ label }) }
   const { Volumes } = await docker.call<VolumeList>('GET', '/volumes', { query })

@@ -159,7 +159,7 @@ export type SandboxSpec = {
    * Network of the sandbox, and the names under which its other members find this one; the first is its host name. Null
    * for no network at all.
    */
-  network: { group: SandboxNetwork; names: string[] } | null
+  network: { sandboxNetwork: SandboxNetwork; names: string[] } | null
   ports: Port[]
   limits: SandboxLimits
   /** Written to the process's standard input, which then ends. */

@@ -202,7 +202,7 @@ function toMainSpec(environment: RunningEnvironment, options: MainSandboxOptions
     workdir,
     env: { ...env, ...options.network.env, ...options.env },
     mounts: [...files.mounts, ...options.mounts],
-    network: network && main?.network !== 'none' ? { group: network, names } : null,
+    network: network && main?.network !== 'none' ? { sandboxNetwork: network, names } : null,
     ports: options.network.ports,
     limits: {
       ...toMainLimits(definition.resources, main),

@@ -85,7 +85,7 @@ async function startSidecar(
     workdir,
     env,
     mounts: files.mounts,
-    network: service.network === 'none' ? null : { group: network, names: listNames(service) },
+    network: service.network === 'none' ? null : { sandboxNetwork: network, names: listNames(service) },
     ports: [],
     limits: toSidecarLimits(service, seconds),
     input: '',

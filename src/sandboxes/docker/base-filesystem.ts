@@ -99,10 +99,10 @@ for path; do check "$path"; done`
 
 function buildRemoveCommand({ launcher }: DockerEngine, paths: string[]): string[] {
   if (launcher === undefined) return ['sh', '-c', REMOVE_SCRIPT, 'remove', ...paths]
-  return launcher.words(
+  return launcher.toCommand(
     'sh',
     '-c',
-    `rm() { ${launcher.words('rm').join(' ')} "$@"; }\n${REMOVE_SCRIPT}`,
+    `rm() { ${launcher.toCommand('rm').join(' ')} "$@"; }\n${REMOVE_SCRIPT}`,
     'remove',
     ...paths,
   )
@@ -267,8 +267,8 @@ async function resolveLinks({ docker }: DockerEngine, container: string, paths: 
  */
 function buildCleanCommand({ launcher }: DockerEngine, paths: string[]): string[] {
   if (launcher === undefined) return ['sh', '-c', CLEAN_SCRIPT, 'clean', ...paths]
-  const remove = launcher.words('rm').join(' ')
-  return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN_SCRIPT}`, 'clean', ...paths)
+  const remove = launcher.toCommand('rm').join(' ')
+  return launcher.toCommand('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN_SCRIPT}`, 'clean', ...paths)
 }
 
 /** Packs the paths from the image into one archive. */

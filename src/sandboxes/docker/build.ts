@@ -21,7 +21,7 @@ import {
 import { type Docker, ignoring } from './client.ts'
 import { type ContextAdditions, contextTar, extendedContextTar, folderTar } from './context.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
-import { toImage } from './launcher.ts'
+import { toLauncherImage } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
 export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
@@ -147,7 +147,7 @@ async function openBuildNetwork(
   const outputFile = join(engine.folder, `spool-${id}`)
   const sandbox = await startSandbox(engine, {
     id,
-    image: toImage(launcher),
+    image: toLauncherImage(launcher),
     baseFilesystem: { kind: 'image' },
     uploads: [],
     command: null,

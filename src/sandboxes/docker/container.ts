@@ -59,7 +59,7 @@ export function buildContainerBody(
     Labels: labelsOf(engine, 'sandbox', {
       [LABEL.sandbox]: spec.id,
       [LABEL.deadline]: String(Date.now() + limits.seconds * 1000),
-      ...(network ? { [LABEL.group]: network.group.id } : {}),
+      ...(network ? { [LABEL.network]: network.sandboxNetwork.id } : {}),
     }),
     AttachStdin: true,
     AttachStdout: true,
@@ -75,8 +75,8 @@ export function buildContainerBody(
 export const toEnvList = (env: Record<string, string>): string[] =>
   Object.entries(env).map(([name, value]) => `${name}=${value}`)
 
-const toNetworkingConfig = (engine: DockerEngine, { group, names }: NonNullable<SandboxSpec['network']>) => ({
-  EndpointsConfig: { [nameOf(engine, group.id)]: { Aliases: names } },
+const toNetworkingConfig = (engine: DockerEngine, { sandboxNetwork, names }: NonNullable<SandboxSpec['network']>) => ({
+  EndpointsConfig: { [nameOf(engine, sandboxNetwork.id)]: { Aliases: names } },
 })
 
 function hostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable }: SandboxSpec) {
@@ -85,7 +85,7 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable
     ...isolationSettings(limits.pids + SPARE_PROCESSES),
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
     ...(isAdoptable ? { LogConfig: toLogConfig(limits.outputBytes) } : {}),
-    NetworkMode: network ? nameOf(engine, network.group.id) : 'none',
+    NetworkMode: network ? nameOf(engine, network.sandboxNetwork.id) : 'none',
     ...(network ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
     // Memory plus swap has the same limit as memory, so swap is disabled.
     Memory: memory,
@@ -143,8 +143,8 @@ function toMounts(engine: DockerEngine, mount: Mount, network: SandboxSpec['netw
   if (mount.kind === 'folder') {
     return [{ ...target, Type: 'bind', Source: mount.source, BindOptions: { Propagation: 'rprivate' } }]
   }
-  const id = network?.group.id ?? ''
-  const Labels = labelsOf(engine, 'group', { [LABEL.group]: id })
+  const id = network?.sandboxNetwork.id ?? ''
+  const Labels = labelsOf(engine, 'group', { [LABEL.network]: id })
   return [{ ...target, Type: 'volume', Source: nameOf(engine, id, mount.name), VolumeOptions: { Labels } }]
 }
 
@@ -163,7 +163,7 @@ function buildFirstCommand(
   // A sandbox without a command runs until its time limit.
   if (launcher === undefined) return command ?? ['sleep', seconds]
   if (command === null)
-    return launcher.words('sh', '-c', FIRST_PROCESS_SCRIPT, 'init', ...launcher.words('sleep', seconds))
+    return launcher.toCommand('sh', '-c', FIRST_PROCESS_SCRIPT, 'init', ...launcher.toCommand('sleep', seconds))
   const env = { ...spec.image.env, ...spec.env }
   return buildLaunchedCommand(launcher, { script: FIRST_PROCESS_SCRIPT, command, seconds, identity, env })
 }
@@ -184,15 +184,17 @@ function buildLaunchedCommand(
   { script, command, seconds, identity, env }: LaunchedCommandOptions,
 ): string[] {
   const home = identity && env.HOME === undefined ? [identity.home] : []
-  const asUser = launcher.words(
+  const asUser = launcher.toCommand(
     ...['setpriv' as const, ...toSetprivOptions(identity), '--inh-caps', '-all'],
     ...['--bounding-set', boundingSet(CAPABILITIES), '--', ...command],
   )
   // The engine gives the standard streams to root, because it starts the process as root.
-  const shareStreams = identity ? `${launcher.words('chmod', '666', ...STANDARD_STREAMS).join(' ')} 2> /dev/null; ` : ''
-  return launcher.words(
+  const shareStreams = identity
+    ? `${launcher.toCommand('chmod', '666', ...STANDARD_STREAMS).join(' ')} 2> /dev/null; `
+    : ''
+  return launcher.toCommand(
     ...['sh' as const, '-c', `${home.length > 0 ? SET_HOME : ''}${shareStreams}${script}`, 'init', ...home],
-    ...launcher.words('timeout', '-s', 'KILL', seconds, ...asUser),
+    ...launcher.toCommand('timeout', '-s', 'KILL', seconds, ...asUser),
   )
 }
 

@@ -17,7 +17,7 @@ export type DockerLauncher = {
   /** An image with nothing but these programs, for our own containers. */
   image: string
   /** Returns the command line that runs one of the programs. */
-  words(program: LauncherProgram, ...args: string[]): string[]
+  toCommand(program: LauncherProgram, ...args: string[]): string[]
 }
 
 type LauncherProgram = (typeof PROGRAMS)[number]
@@ -29,8 +29,8 @@ export const LAUNCHER_FOLDER = '/dev/.assay'
 const IMAGE_FOLDER = 'launcher'
 const DIGEST_LENGTH = 16
 
-/** Returns the image of the launcher, as sandboxes of our own use it. */
-export const toImage = ({ image }: DockerLauncher): Image => ({
+/** Returns the image of the launcher, from which containers of our own start. */
+export const toLauncherImage = ({ image }: DockerLauncher): Image => ({
   digest: image,
   workdir: '/',
   user: '0:0',
@@ -40,9 +40,9 @@ export const toImage = ({ image }: DockerLauncher): Image => ({
   base: 'image',
 })
 
-/** Loads the launcher. Returns undefined if this machine is not Linux, or has another architecture than the engine. */
+/** Loads the launcher into the engine. Returns undefined if this machine lacks one of the programs or their loader. */
 export async function loadLauncher(docker: Docker): Promise<DockerLauncher | undefined> {
-  const files = await findFiles()
+  const files = await readLauncherFiles()
   const loader = files.find(({ name }) => name.startsWith('ld-'))?.name
   if (loader === undefined) return undefined
   const hash = createHash('sha256')
@@ -51,18 +51,24 @@ export async function loadLauncher(docker: Docker): Promise<DockerLauncher | und
   const [image, volume] = [`assay/launcher:${digest}`, `assay-launcher-${digest}`]
   await importFiles(docker, image, files)
   await fillVolume(docker, image, volume)
-  const inside = (name: string): string => join(LAUNCHER_FOLDER, name)
+  const toMountedPath = (name: string): string => join(LAUNCHER_FOLDER, name)
   return {
     image,
     volume,
-    words: (program, ...args) => [inside(loader), '--library-path', LAUNCHER_FOLDER, inside(program), ...args],
+    toCommand: (program, ...args) => [
+      toMountedPath(loader),
+      '--library-path',
+      LAUNCHER_FOLDER,
+      toMountedPath(program),
+      ...args,
+    ],
   }
 }
 
 type LauncherFile = { name: string; content: Buffer }
 
 /** Reads the programs and their libraries. Returns an empty list if a program is missing. */
-async function findFiles(): Promise<LauncherFile[]> {
+async function readLauncherFiles(): Promise<LauncherFile[]> {
   const paths = await Promise.all(PROGRAMS.map(findProgram))
   if (paths.includes('')) return []
   const libraries = await listLibraries(paths)

@@ -25,7 +25,7 @@ export type StoppedContainer = {
   diskMb: number
   /** Changes of the snapshot that it was started from. Needed only if `layers` is undefined. */
   inherited: readonly FileChange[]
-  /** Replaces account files that the engine must not open, before it reads files. */
+  /** Replaces account files that are unsafe for the engine to open. Must be called before the engine reads files. */
   repairAccounts: () => Promise<void>
 }
 
@@ -52,7 +52,7 @@ export function createStoppedSandbox(
       const found = await collectFrom(engine, container, path, { caps, prefix: '' })
       return found && { tar: Readable.from(appendTarEnd(found.tar), { objectMode: false }), leftOut: found.leftOut }
     },
-    changes: () => changesOf(engine, container),
+    changes: () => listContainerChanges(engine, container),
   }
   stoppedContainers.set(stopped, container)
   return stopped
@@ -167,8 +167,8 @@ const ignoreUnreadableName = ignoreCode('ENOENT', 'ENAMETOOLONG')
 
 type ImageDetails = { RootFS: { Layers?: string[] } }
 
-/** Lists the changes to the image of the task, also those that came with the snapshot that the container started from. */
-async function* changesOf(engine: DockerEngine, container: StoppedContainer): AsyncGenerator<FileChange> {
+/** Lists the changes to the image of the task, including those of the snapshot that the container started from. */
+async function* listContainerChanges(engine: DockerEngine, container: StoppedContainer): AsyncGenerator<FileChange> {
   if (container.layers === undefined) {
     yield* container.inherited
     yield* await readEngineChanges(engine, container.containerId)

@@ -7,7 +7,7 @@ import { baseImages, type Dockerd, startDockerd } from '../../../test/support/do
 import { createLog } from '../../platform/log.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { recordUse } from './built-images.ts'
-import { findEngine } from './find-engine.ts'
+import { openEngine } from './open-engine.ts'
 import { parseImageId } from './prepare.ts'
 
 let folder: string
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 const find = (publicOnly: boolean) =>
-  findEngine({
+  openEngine({
     connection: { kind: 'tcp', host: '127.0.0.1', port, tls: null, publicOnly },
     installation: 'untrusted',
     folder: join(folder, 'docker'),

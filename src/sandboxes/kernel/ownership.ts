@@ -30,7 +30,7 @@ export const LABEL = {
   installation: 'assay.installation',
   role: 'assay.role',
   sandbox: 'assay.sandbox',
-  group: 'assay.group',
+  network: 'assay.group',
   owner: 'assay.owner',
   deadline: 'assay.deadline',
 } as const

@@ -7,7 +7,7 @@ import { FIRST_PROCESS_SCRIPT, INSTALL_FOLDER, INSTALL_SCRIPT, scriptCommand, TO
 /** Label that the network policy selects. */
 export const NO_NETWORK_LABEL = { 'assay.network': 'none' }
 
-type PodSpec = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports'>
+type PodInput = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports'>
 
 type PodOptions = {
   name: string
@@ -15,12 +15,12 @@ type PodOptions = {
   role: 'sandbox' | 'probe'
 }
 
-/** Time after its limit in which the files of a sandbox are collected. The cluster ends the pod then. */
+/** Time for collecting the files of a sandbox after its time limit. When it has passed, the cluster ends the pod. */
 const COLLECT_SECONDS = 3600
 const HELPER_MEMORY = '256Mi'
 /** Space for folders that are copied into the pod, such as the program of a harness. */
 const HELPER_DISK = '8Gi'
-/** Space of the tools, which counts as the sandbox's. */
+/** Space of the tools, which the cluster counts as disk usage of the sandbox. */
 const TOOLS_MB = 32
 
 /** Folder of the helper container in which the folder mounts of a sandbox are visible, by their position. */
@@ -30,7 +30,7 @@ const needsHelper = ({ mounts, ports }: Pick<SandboxSpec, 'mounts' | 'ports'>): 
   ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
 
 /** Builds the pod of a sandbox: the main container, and where needed a helper that shares its network and volumes. */
-export function buildPod(cluster: Cluster, spec: PodSpec, options: PodOptions): Record<string, unknown> {
+export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions): Record<string, unknown> {
   const { settings, installation, owner } = cluster
   const { runtimeClass, nodeSelector, tolerations, pullSecrets } = settings
   const { seconds } = spec.limits
@@ -106,10 +106,13 @@ const buildToolsContainer = ({ settings }: Cluster) => ({
   volumeMounts: [{ name: 'tools', mountPath: INSTALL_FOLDER }],
 })
 
-/** Requests equal limits, so that a sandbox gets what its task declares on every node, unless the settings share processors. */
+/**
+ * Builds the main container. It reserves all memory and disk that its task declares, and the part of its processors that
+ * `cpuRequest` sets.
+ */
 function buildMainContainer(
   { settings }: Cluster,
-  { limits, mounts }: PodSpec,
+  { limits, mounts }: PodInput,
   { reference, role }: PodOptions,
 ): Record<string, unknown> {
   const resources = {
@@ -123,14 +126,14 @@ function buildMainContainer(
     image: reference,
     imagePullPolicy: 'IfNotPresent',
     command: escapeVariables(scriptCommand(FIRST_PROCESS_SCRIPT)),
-    // Settings of the image that would load libraries or locales into our own programs.
+    // Overrides variables of the image that would load libraries or locales into our own programs.
     env: [
       { name: 'LD_PRELOAD', value: '' },
       { name: 'LC_ALL', value: 'C' },
     ],
     stdin: true,
     stdinOnce: true,
-    // A probe finds out the user and the working directory of the image.
+    // A probe keeps the user and the working directory of the image, in order to report them.
     ...(role === 'probe' ? {} : { workingDir: '/' }),
     securityContext: role === 'probe' ? rights : { ...rights, runAsUser: 0, runAsGroup: 0 },
     resources: { limits: resources, requests: { ...resources, cpu: formatCpus(limits.cpus * settings.cpuRequest) } },
@@ -151,7 +154,7 @@ const formatCpus = (cpus: number): string => `${Math.max(1, Math.round(cpus * 10
 const FIRST_PROCESS_CAPABILITIES = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY]
 
 /** Copies folder mounts in and out, and carries the ports. It runs nothing of a task. */
-const buildHelperContainer = ({ settings }: Cluster, { mounts }: PodSpec) => ({
+const buildHelperContainer = ({ settings }: Cluster, { mounts }: PodInput) => ({
   name: HELPER,
   image: settings.helperImage,
   imagePullPolicy: 'IfNotPresent',

@@ -77,7 +77,7 @@ const rootAccount = (rootless: boolean): UserAccount => ({
 
 async function resolveMounts(context: LaunchContext): Promise<LaunchMount[]> {
   const { network, mounts } = context.spec
-  const localNetwork = network && localNetworkOf(network.group)
+  const localNetwork = network && localNetworkOf(network.sandboxNetwork)
   const resolved: LaunchMount[] = localNetwork
     ? [{ kind: 'folder', source: toHostsFile(localNetwork), target: '/etc/hosts', readOnly: true }]
     : []

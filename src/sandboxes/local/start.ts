@@ -88,7 +88,7 @@ async function createSandbox(
   logStep(host, spec, 'cgroup')
 
   const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
-  const localNetwork = spec.network ? localNetworkOf(spec.network.group) : undefined
+  const localNetwork = spec.network ? localNetworkOf(spec.network.sandboxNetwork) : undefined
   refuseForeignBase(host.rootless, earlier, localNetwork)
   const namespaceProcess = await openNamespaceProcess(host, spec, earlier, localNetwork)
   resources.namespaceProcess = namespaceProcess
@@ -276,7 +276,7 @@ function watchDiskUse({ spec, resources, namespaceProcess, host }: LocalRunningS
 function listSharedFolders({ network }: SandboxSpec, mount: Mount): string[] {
   if (mount.kind === 'tmpfs' || mount.readOnly) return []
   if (mount.kind === 'folder') return [mount.source]
-  return network ? [toVolumeFolder(localNetworkOf(network.group), mount.name)] : []
+  return network ? [toVolumeFolder(localNetworkOf(network.sandboxNetwork), mount.name)] : []
 }
 
 const listSandboxProcesses = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {

@@ -36,7 +36,7 @@ const spec: SandboxSpec = {
     `setsid sh -c ': ${id}; sleep 600; :' & [ ${step} = running ] && sh -c ': ${id}; sleep 600; :'`,
   ],
   mounts: [{ kind: 'volume', name: 'data', target: '/data', readOnly: false }],
-  network: { group, names: ['main'] },
+  network: { sandboxNetwork: group, names: ['main'] },
   ports: [{ port: 18080, onConnection: (socket) => void socket.end() }],
   limits: { cpus: 1, memoryMb: 128, shmMb: 16, pids: 32, diskMb: 32, outputBytes: 1000, seconds: Number(seconds) },
   input: 'x',

@@ -20,7 +20,7 @@ const ask = (host: string, port: number): string =>
 const tryOnce = (host: string, port: number): string =>
   `(timeout 2 bash -c 'cat < /dev/tcp/${host}/${port}' 2> /dev/null || echo silent)`
 
-const as = (group: SandboxNetwork, ...names: string[]): CaseSpec => ({ network: { group, names } })
+const as = (group: SandboxNetwork, ...names: string[]): CaseSpec => ({ network: { sandboxNetwork: group, names } })
 
 /** A server whose address the test knows. */
 async function startServer(

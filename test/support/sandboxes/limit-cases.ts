@@ -61,7 +61,7 @@ export const limitCases: ConformanceCase[] = [
   {
     name: 'disk: files that the engine mounts count also in a sandbox with a volume',
     run: async (fixture) => {
-      const network = { group: await fixture.openNetwork(), names: ['writer'] }
+      const network = { sandboxNetwork: await fixture.openNetwork(), names: ['writer'] }
       const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
       const { exit } = await fixture.run(FILL_HOSTS, { network, mounts, limits: { diskMb: 64 } })
       expectDiskLimit(exit)

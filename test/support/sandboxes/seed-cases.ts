@@ -74,7 +74,7 @@ export const seedCases: ConformanceCase[] = [
   {
     name: 'a workspace base of /etc works in a sandbox with a volume',
     run: async (fixture) => {
-      const network = { group: await fixture.openNetwork(), names: ['member'] }
+      const network = { sandboxNetwork: await fixture.openNetwork(), names: ['member'] }
       const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
       const { sandbox } = await fixture.run('echo mine > /etc/mine; rm /etc/debian_version', { network, mounts })
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }

@@ -10,10 +10,10 @@ import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable }
 import { connectDocker, type Docker } from './client.ts'
 import type { DockerConnection } from './connection.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
-import { type DockerLauncher, loadLauncher, toImage } from './launcher.ts'
+import { type DockerLauncher, loadLauncher, toLauncherImage } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
-type FindEngineOptions = {
+type OpenEngineOptions = {
   connection: DockerConnection
   installation: string
   folder: string
@@ -27,15 +27,15 @@ const CLIENT_API_VERSION = 41
 const OLDEST_API_VERSION = 41
 const DOCKER_ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
-/** Detects the capabilities of an engine and tests it with a container. */
-export async function findEngine({
+/** Connects to an engine, detects its capabilities and tests it with a container. Throws SandboxUnavailable. */
+export async function openEngine({
   connection,
   installation,
   folder,
   buildHosts,
   imageDiskBytes,
   log,
-}: FindEngineOptions): Promise<DockerEngine> {
+}: OpenEngineOptions): Promise<DockerEngine> {
   const docker = connectDocker(connection)
   try {
     const { sameArchitecture } = await negotiateVersion(docker)
@@ -57,7 +57,7 @@ export async function findEngine({
       seesProcesses: false,
       isRoot: false,
       cgroups: undefined,
-      userMapping: findUserMapping(info),
+      userMapping: toUserMapping(info),
       limits: toLimits(info),
       gatewayChannel: 'none',
       images: new Map(),
@@ -106,7 +106,7 @@ async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boo
   return { sameArchitecture: process.platform === 'linux' && version.Arch === DOCKER_ARCHITECTURES[process.arch] }
 }
 
-function findUserMapping({ SecurityOptions }: EngineInfo): DockerEngine['userMapping'] {
+function toUserMapping({ SecurityOptions }: EngineInfo): DockerEngine['userMapping'] {
   const hasOption = (name: string): boolean =>
     SecurityOptions?.some((option) => option.split(',').includes(`name=${name}`)) ?? false
   if (hasOption('rootless')) return 'rootless'
@@ -142,7 +142,7 @@ async function testEngine(
       const seesProcesses = isOnThisMachine && (await isProcessVisible(engine, sandbox.id))
       const tested = { ...engine, isOnThisMachine, seesProcesses, isRoot: seesProcesses && process.geteuid?.() === 0 }
       const cgroups = seesProcesses ? parseLayout(await readFile('/proc/self/mountinfo', 'utf8')) : undefined
-      return { ...tested, cgroups, gatewayChannel: await findGatewayChannel(tested, launcher, folder) }
+      return { ...tested, cgroups, gatewayChannel: await detectGatewayChannel(tested, launcher, folder) }
     } finally {
       await sandbox.remove()
     }
@@ -196,7 +196,7 @@ async function checkExec(sandbox: Sandbox, launcher: DockerLauncher, folder: str
 
 const exec = (sandbox: Sandbox, launcher: DockerLauncher, script: string, folder: string) =>
   sandbox.exec({
-    command: launcher.words('sh', '-c', script),
+    command: launcher.toCommand('sh', '-c', script),
     user: null,
     workdir: null,
     env: {},
@@ -208,7 +208,7 @@ const exec = (sandbox: Sandbox, launcher: DockerLauncher, script: string, folder
 function buildTestSpec(launcher: DockerLauncher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
   return {
     id: `try-${randomUUID()}`,
-    image: toImage(launcher),
+    image: toLauncherImage(launcher),
     baseFilesystem: { kind: 'image' },
     uploads: [],
     command: null,
@@ -233,7 +233,7 @@ async function isProcessVisible(engine: DockerEngine, id: string): Promise<boole
 }
 
 /** Detects how sandboxes can reach the gateway. gVisor has none: no process can enter or share its network stack. */
-async function findGatewayChannel(
+async function detectGatewayChannel(
   engine: DockerEngine,
   launcher: DockerLauncher,
   folder: string,
