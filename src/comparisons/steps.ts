@@ -9,7 +9,7 @@ export const STEPS = [
   'submit.enqueued',
   'trial.claimed',
   'trial.started',
-  'trial.noted',
+  'trial.startRecorded',
   'trial.calibrated',
   'trial.granted',
   'trial.ran',

@@ -37,17 +37,19 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
   const { rows } = await sql<CompletedTrial>`
     select task.position as task, setting.position as setting, old.comparison, old.ordinal, old.state,
       old.cost_micros as "costMicros"
-    from comparisons as mine
-    join comparison_settings as setting on setting.comparison = mine.key
-    join comparison_settings as alike on alike.id = setting.id and alike.harness_version = setting.harness_version
-    join comparisons as other on other.key = alike.comparison and other.workspace_id = mine.workspace_id
-      and other.sandbox = mine.sandbox and other.key <> mine.key
-    join comparison_tasks as theirs on theirs.comparison = other.key
-    join comparison_tasks as task on task.comparison = mine.key and task.digest = theirs.digest
-    join task_calibrations as calibration on calibration.digest = task.digest and calibration.sandbox = mine.sandbox
+    from comparisons as own
+    join comparison_settings as setting on setting.comparison = own.key
+    join comparison_settings as other_setting on other_setting.id = setting.id
+      and other_setting.harness_version = setting.harness_version
+    join comparisons as other on other.key = other_setting.comparison and other.workspace_id = own.workspace_id
+      and other.sandbox = own.sandbox and other.key <> own.key
+    join comparison_tasks as other_task on other_task.comparison = other.key
+    join comparison_tasks as task on task.comparison = own.key and task.digest = other_task.digest
+    join task_calibrations as calibration on calibration.digest = task.digest and calibration.sandbox = own.sandbox
       and calibration.rules = ${CALIBRATION_RULES}
-    join trials as old on old.comparison = other.key and old.setting = alike.position and old.task = theirs.position
-    where mine.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
+    join trials as old on old.comparison = other.key and old.setting = other_setting.position
+      and old.task = other_task.position
+    where own.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
       and old.voided_at is null and old.verify_mode = calibration.verify_mode
       -- Mode snapshot carries the files that the calibration lists: an older trial was verified with other files.
       and (old.verify_mode <> 'snapshot' or old.finished_at >= calibration.at)
@@ -85,10 +87,13 @@ export type TrialFacts = TrialKey & {
   digest: string
   submittedAt: Date
   concurrency: number | null
-  isFirst: boolean
+  /** True if no trial of the comparison has started before. */
+  isFirstOfComparison: boolean
+  /** This and the next three come from the calibration. Null if the task is not calibrated for the sandbox. */
   verifyMode: string | null
   agentNetwork: string | null
   verifierNetwork: string | null
+  /** Paths outside the working directory that the verifier sees in mode snapshot. */
   carried: string[] | null
 }
 
@@ -128,7 +133,7 @@ export async function startTrial(
       setting.reasoning_level as "reasoningLevel", setting.isolation, task.name as "taskName", task.digest,
       setting.configuration_digest as "configurationDigest", setting.timeout_multiplier as "timeoutMultiplier",
       comparisons.submitted_at as "submittedAt", comparisons.concurrency,
-      comparisons.started_at is null as "isFirst", calibration.verify_mode as "verifyMode",
+      comparisons.started_at is null as "isFirstOfComparison", calibration.verify_mode as "verifyMode",
       calibration.agent_network as "agentNetwork", calibration.verifier_network as "verifierNetwork",
       calibration.carried,
       set_config('synchronous_commit', 'off', true)
@@ -222,7 +227,7 @@ export async function addCounts(
  * if this trial is the task's result.
  */
 export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros: number): Promise<void> {
-  const { rows } = await sql<{ isFirst: boolean | null }>`
+  const { rows } = await sql<{ isTaskResult: boolean | null }>`
     with cell as materialized (
       select ordinal, attempt, state in ('passed', 'failed') and voided_at is null as is_scored from trials
       where comparison = ${comparison} and (task, setting) = (
@@ -231,8 +236,10 @@ export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros
     )
     update trials set cost_micros = cost_micros + ${micros}, changed = pg_current_xact_id()
     where comparison = ${comparison} and ordinal = ${ordinal} and cost_micros is not null
-    returning (select ordinal from cell where is_scored order by attempt limit 1) = ordinal as "isFirst"`.execute(tx)
-  if (rows[0]?.isFirst)
+    returning (select ordinal from cell where is_scored order by attempt limit 1) = ordinal as "isTaskResult"`.execute(
+    tx,
+  )
+  if (rows[0]?.isTaskResult)
     await sql`update trial_counts set tasks_micros = tasks_micros + ${micros} from trials
       where trials.comparison = ${comparison} and trials.ordinal = ${ordinal} and trial_counts.comparison = ${comparison}
         and trial_counts.setting = trials.setting and part = ${toCountPart(ordinal)}`.execute(tx)

@@ -85,8 +85,8 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   if (!isRunnable(trial)) return endJob(job, trial)
   const admitted = await admitTrial(db, trial)
   if (admitted.kind !== 'start') return deferTrial(deps, job, trial, admitted)
-  if (trial.isFirst) await recordStarted(db, trial.comparison)
-  step('trial.noted')
+  if (trial.isFirstOfComparison) await recordStarted(db, trial.comparison)
+  step('trial.startRecorded')
 
   const startMs = Date.now()
   const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job)
@@ -111,7 +111,7 @@ const isDeadly = (trial: TrialFacts, { deaths }: Job<TrialPayload>): boolean =>
 
 const DEADLY_ENDING: AttemptEnding = {
   kind: 'deadly',
-  error: `The worker died ${DEATHS_MAX} times while this trial was running, in the end without any other trial beside it.`,
+  error: `The worker died ${DEATHS_MAX} times while this trial was running. The last two times, it was the only trial on the worker.`,
 }
 
 /** Ends the job of a trial that the budget does not admit: pauses the comparison or defers its waiting trials. */
