@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import type { AuditEvent } from '../src/workspaces/schema.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { listAll, openService } from './service.ts'
+import { collectPages, openService } from './service.ts'
 import { printJson, type Shell } from './shell.ts'
 import { formatMoment, printTable } from './table.ts'
 
@@ -22,7 +22,7 @@ async function list(shell: Shell, command: Command, limit: string): Promise<void
   if (!/^[1-9]\d{0,6}$/.test(limit)) throw new WrongUse('--limit must be a number from 1 to 9999999.')
   const { listAudit } = await import('../src/workspaces/schema.ts')
   const service = await openService(shell, command)
-  const { items: events, nextCursor } = await listAll(async (query) => {
+  const { items: events, nextCursor } = await collectPages(async (query) => {
     const { body } = await call(service, listAudit, { params: { org: service.org }, query })
     return { items: body.events, nextCursor: body.nextCursor }
   }, Number(limit))

@@ -12,7 +12,7 @@ import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import type { Flags } from './operate-config.ts'
 import { createProgressBar, formatBytes } from './progress.ts'
-import { listAll, openService, readGlobals } from './service.ts'
+import { collectPages, openService, readGlobals } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { formatMoment, printFacts, printTable } from './table.ts'
 
@@ -105,7 +105,7 @@ async function openServiceOperations(shell: Shell, command: Command): Promise<Be
   return {
     add: (body, onProgress) => callWithProgress(service, contract.addBenchmark, { params: { org }, body }, onProgress),
     list: async () => {
-      const { items } = await listAll(async (query) => {
+      const { items } = await collectPages(async (query) => {
         const { body } = await call(service, contract.listBenchmarks, { params: { org }, query })
         return { items: body.benchmarks, nextCursor: body.nextCursor }
       })

@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import { suggestName } from '../src/platform/suggestion.ts'
 import type { ScopeClient } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
-import { listAll, type Service } from './service.ts'
+import { collectPages, type Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
 import { formatCount, printTable } from './table.ts'
 
@@ -100,5 +100,5 @@ export async function listTrials(
     const { body } = await call(service, scope.endpoints.trials, { params, query: { ...query, ...filter } })
     return { items: body.trials, nextCursor: body.nextCursor }
   }
-  return (await listAll(page, max)).items
+  return (await collectPages(page, max)).items
 }

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Comparison, ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../src/comparisons/statistics/schema.ts'
 import { call, ProblemReceived } from '../src/platform/http/client.ts'
-import { createNames } from '../web/app/comparisons/text.ts'
+import { createSettingNamer } from '../web/app/comparisons/text.ts'
 import { renderComparisonPage, toTrialFile } from '../web/export/comparison-page.ts'
 import { renderPairPage, toPairKey } from '../web/export/pair-page.ts'
 import { renderTrialPage } from '../web/export/trial-page.ts'
@@ -138,7 +138,7 @@ async function writePages(shell: Shell, service: Service, scoped: ScopedComparis
   await writeFile(join(folder, 'style.css'), await readStylesheet())
   const pairFiles = await writePairs(service, scoped, { comparison, pairs, trials, folder })
   await mkdir(join(folder, 'trials'))
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   const byTask = Map.groupBy(trials, ({ task }) => task.name)
   await forEachTrial(shell, trials, async (trial) => {
     const others = (byTask.get(trial.task.name) ?? [])

@@ -8,7 +8,7 @@ import { call } from '../src/platform/http/client.ts'
 import { contract, createConfiguration, formatReference, readConfigurationFiles } from './configuration-source.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { listAll, openService, type Service } from './service.ts'
+import { collectPages, openService, type Service } from './service.ts'
 import { print, printJson, type Shell } from './shell.ts'
 import { formatCount, formatMoment, printFacts, printTable } from './table.ts'
 
@@ -98,7 +98,7 @@ async function readOptions(file: string): Promise<z.infer<typeof Options>> {
 async function list(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
   const { listConfigurations } = await contract()
-  const { items } = await listAll(async (query) => {
+  const { items } = await collectPages(async (query) => {
     const { body } = await call(service, listConfigurations, { params: { org: service.org }, query })
     return { items: body.configurations, nextCursor: body.nextCursor }
   })

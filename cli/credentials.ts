@@ -4,7 +4,7 @@ import { call } from '../src/platform/http/client.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { readSecret } from './secret.ts'
-import { listAll, openService, requireId, type Service } from './service.ts'
+import { collectPages, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { formatMoment, printTable } from './table.ts'
 
@@ -105,7 +105,7 @@ async function printProviders(shell: Shell, command: Command): Promise<void> {
 
 async function fetchCredentials(service: Service) {
   const { listCredentials } = await contract()
-  return listAll(async (query) => {
+  return collectPages(async (query) => {
     const { body } = await call(service, listCredentials, { params: { org: service.org }, query })
     return { items: body.credentials, nextCursor: body.nextCursor }
   })

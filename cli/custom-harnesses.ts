@@ -7,7 +7,7 @@ import { call } from '../src/platform/http/client.ts'
 import { readArchive } from './archive.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { listAll, openService, type Service } from './service.ts'
+import { collectPages, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatMoment, printTable } from './table.ts'
 
@@ -40,7 +40,7 @@ const contract = () => import('../src/catalog/custom-harnesses/schema.ts')
 
 async function listCustomHarnesses(service: Service): Promise<CustomHarness[]> {
   const { listHarnesses } = await contract()
-  const { items } = await listAll(async (query) => {
+  const { items } = await collectPages(async (query) => {
     const { body } = await call(service, listHarnesses, { params: { org: service.org }, query })
     return { items: body.harnesses, nextCursor: body.nextCursor }
   })

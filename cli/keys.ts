@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import type { Key } from '../src/workspaces/schema.ts'
 import { parseExpiry } from './expiry.ts'
 import { withExample } from './help.ts'
-import { listAll, openService, requireId } from './service.ts'
+import { collectPages, openService, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatMoment, printTable } from './table.ts'
 
@@ -45,7 +45,7 @@ export function addKeysCommands(assay: Command, shell: Shell): Command {
 async function list(shell: Shell, command: Command): Promise<void> {
   const { listKeys } = await import('../src/workspaces/schema.ts')
   const service = await openService(shell, command)
-  const { items: keys, nextCursor } = await listAll(async (query) => {
+  const { items: keys, nextCursor } = await collectPages(async (query) => {
     const { body } = await call(service, listKeys, { params: { org: service.org }, query })
     return { items: body.keys, nextCursor: body.nextCursor }
   })

@@ -8,7 +8,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { addBodiesCommand } from './models-bodies.ts'
 import { addCatalogCommand } from './models-catalog.ts'
-import { listAll, openService, type Service } from './service.ts'
+import { collectPages, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatMoment, printTable } from './table.ts'
 
@@ -103,7 +103,7 @@ const contract = () => import('../src/catalog/schema.ts')
 async function list(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
   const { listModels } = await contract()
-  const { items: models, nextCursor } = await listAll(async (query) => {
+  const { items: models, nextCursor } = await collectPages(async (query) => {
     const { body } = await call(service, listModels, { params: { org: service.org }, query })
     return { items: body.models, nextCursor: body.nextCursor }
   })

@@ -4,7 +4,7 @@ import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call, ProblemReceived } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { listAll, openService, readAddress, readGlobals, requireId, type Service } from './service.ts'
+import { collectPages, openService, readAddress, readGlobals, requireId, type Service } from './service.ts'
 import { print, printJson, type Shell } from './shell.ts'
 
 const COMPARISONS_READ_MAX = 5000
@@ -57,9 +57,9 @@ function ignoreMissing(error: unknown): undefined {
 }
 
 async function findComparison(service: Service, id: string): Promise<string | undefined> {
-  const { listAllComparisons } = await import('../src/comparisons/schema.ts')
-  const { items } = await listAll<Comparison>(async (query) => {
-    const { body } = await call(service, listAllComparisons, { params: { org: service.org }, query })
+  const { listWorkspaceComparisons } = await import('../src/comparisons/schema.ts')
+  const { items } = await collectPages<Comparison>(async (query) => {
+    const { body } = await call(service, listWorkspaceComparisons, { params: { org: service.org }, query })
     return { items: body.evaluations, nextCursor: body.nextCursor }
   }, COMPARISONS_READ_MAX)
   const found = items.find((comparison) => comparison.id === id.toLowerCase())
@@ -74,7 +74,7 @@ async function findComparison(service: Service, id: string): Promise<string | un
 
 async function listRepositories(service: Service) {
   const { listRepositories: endpoint } = await import('../src/repos/schema.ts')
-  const { items } = await listAll(async (query) => {
+  const { items } = await collectPages(async (query) => {
     const { body } = await call(service, endpoint, { params: { org: service.org }, query })
     return { items: body.repos, nextCursor: body.nextCursor }
   })

@@ -5,7 +5,7 @@ import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
-import { listAll, requireId } from './service.ts'
+import { collectPages, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatCount, formatMoment, printTable } from './table.ts'
 
@@ -143,7 +143,7 @@ async function confirmPublication(
 async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
   const { listReleases } = await contract()
   const { service, params } = await openRepository(shell, command, repo)
-  const { items } = await listAll<PublishedRelease>(async (query) => {
+  const { items } = await collectPages<PublishedRelease>(async (query) => {
     const { body } = await call(service, listReleases, { params, query })
     return { items: body.releases, nextCursor: body.nextCursor }
   })

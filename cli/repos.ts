@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import type { Repository } from '../src/repos/schema.ts'
 import { withExample } from './help.ts'
 import { openRepository } from './repository.ts'
-import { listAll, openService } from './service.ts'
+import { collectPages, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatMoment, printFacts, printTable } from './table.ts'
 
@@ -74,7 +74,7 @@ async function connect(shell: Shell, command: Command, flags: ConnectFlags, name
 async function list(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
   const { listRepositories } = await contract()
-  const { items: repos } = await listAll(async (query) => {
+  const { items: repos } = await collectPages(async (query) => {
     const { body } = await call(service, listRepositories, { params: { org: service.org }, query })
     return { items: body.repos, nextCursor: body.nextCursor }
   })

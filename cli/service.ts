@@ -70,7 +70,7 @@ type ListPage<Item> = { items: Item[]; nextCursor: string | null }
 type PageQuery = { limit: number; cursor?: string }
 
 /** Reads pages until there are `max` items or no more pages. */
-export async function listAll<Item>(
+export async function collectPages<Item>(
   page: (query: PageQuery) => Promise<ListPage<Item>>,
   max = Number.POSITIVE_INFINITY,
 ): Promise<ListPage<Item>> {

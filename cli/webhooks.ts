@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import type { Delivery, Webhook, WebhookEvent } from '../src/webhooks/schema.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { listAll, openService, requireId, type Service } from './service.ts'
+import { collectPages, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatMoment, printTable } from './table.ts'
 
@@ -141,7 +141,7 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
 async function list(shell: Shell, command: Command): Promise<void> {
   const { listWebhooks } = await contract()
   const service = await openService(shell, command)
-  const { items } = await listAll<Webhook>(async (query) => {
+  const { items } = await collectPages<Webhook>(async (query) => {
     const { body } = await call(service, listWebhooks, { params: { org: service.org }, query })
     return { items: body.webhooks, nextCursor: body.nextCursor }
   })
@@ -174,7 +174,7 @@ async function printDeliveries(shell: Shell, command: Command, id: string): Prom
   const { listDeliveries: endpoint } = await contract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
-  const { items } = await listAll<Delivery>(async (query) => {
+  const { items } = await collectPages<Delivery>(async (query) => {
     const { body } = await call(service, endpoint, { params: toWebhookParams(service, id), query })
     return { items: body.deliveries, nextCursor: body.nextCursor }
   })

@@ -3,7 +3,7 @@ import { call, callWithProgress } from '../../src/platform/http/client.ts'
 import { contract as batchContract } from '../batch.ts'
 import { formatPreview } from '../batches-create.ts'
 import { parseRepositoryName } from '../repository.ts'
-import { listAll, type Service } from '../service.ts'
+import { collectPages, type Service } from '../service.ts'
 import { formatCount } from '../table.ts'
 import { defineTool, type McpTool } from './tool.ts'
 
@@ -131,20 +131,20 @@ export const repositoryTools: McpTool[] = [
 
 async function readOverview(service: Service) {
   const params = { org: service.org }
-  const [repositoryContract, benchmarkContract, { listAllComparisons }] = await Promise.all([
+  const [repositoryContract, benchmarkContract, { listWorkspaceComparisons }] = await Promise.all([
     import('../../src/repos/schema.ts'),
     import('../../src/benchmarks/schema.ts'),
     import('../../src/comparisons/schema.ts'),
   ])
-  const { items: repositories } = await listAll(async (query) => {
+  const { items: repositories } = await collectPages(async (query) => {
     const { body } = await call(service, repositoryContract.listRepositories, { params, query })
     return { items: body.repos, nextCursor: body.nextCursor }
   }, LISTED_MAX)
-  const { items: benchmarks } = await listAll(async (query) => {
+  const { items: benchmarks } = await collectPages(async (query) => {
     const { body } = await call(service, benchmarkContract.listBenchmarks, { params, query })
     return { items: body.benchmarks, nextCursor: body.nextCursor }
   }, LISTED_MAX)
-  const { body } = await call(service, listAllComparisons, { params, query: { limit: LISTED_MAX } })
+  const { body } = await call(service, listWorkspaceComparisons, { params, query: { limit: LISTED_MAX } })
   return {
     repositories: repositories.map(({ fullName, visibility }) => ({ repository: fullName, visibility })),
     benchmarks: benchmarks.map(({ datasetOrg, dataset, tasks }) => ({ benchmark: `${datasetOrg}/${dataset}`, tasks })),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
-import { formatTrialName, type OutcomeResources, type OutcomeUsage, type TrialOutcome } from './outcome.ts'
+import { formatTrialKey, type OutcomeResources, type OutcomeUsage, type TrialOutcome } from './outcome.ts'
 import { type EndedTrials, listEndedTrials, listRepositorySettings, listRepositoryTasks } from './sql.ts'
 
 /** A setting as one comparison ran it. */
@@ -35,7 +35,7 @@ function toOutcome(group: EndedTrials, index: number, setting: RunSetting, taskD
   return {
     setting: setting.id,
     task: taskDigest,
-    trial: formatTrialName(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
+    trial: formatTrialKey(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
     comparison: setting.comparison,
     comparedAt: setting.created_at.getTime(),
     attempt: at(group.attempts) ?? 0,

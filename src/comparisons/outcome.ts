@@ -7,11 +7,11 @@ export type OutcomeUsage = z.infer<typeof Usage>
 /** Resource limits of a sandbox. Null means unlimited. */
 export type OutcomeResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
 
-/** Formats the key of a trial as text. A reused trial has the name of the trial that ran. */
-export const formatTrialName = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
+/** Formats the key of a trial as text. A reused trial has the key of the trial that ran. */
+export const formatTrialKey = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
 
-export function parseTrialName(name: string): { comparison: number; ordinal: number } {
-  const [comparison, ordinal] = name.split('/').map(Number)
+export function parseTrialKey(key: string): { comparison: number; ordinal: number } {
+  const [comparison, ordinal] = key.split('/').map(Number)
   return { comparison: comparison ?? 0, ordinal: ordinal ?? 0 }
 }
 
@@ -20,7 +20,7 @@ export type TrialOutcome = {
   setting: string
   /** Digest of the task's content. */
   task: string
-  /** Name of the trial that ran, see `formatTrialName`. */
+  /** Key of the trial that ran, see `formatTrialKey`. */
   trial: string
   comparison: number
   /** Time at which the comparison was created, in milliseconds since 1970. */

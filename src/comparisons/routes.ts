@@ -26,7 +26,7 @@ import {
   type ComparisonEndpoints,
   inBenchmark,
   inRepository,
-  listAllComparisons,
+  listWorkspaceComparisons,
   readTrialById,
 } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
@@ -63,7 +63,7 @@ export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
   ...repositoryRoutes(deps),
   ...scopeRoutes(deps, inRepository, findRepository),
   readTrialByIdRoute,
-  route(listAllComparisons, async ({ db, caller, query }) =>
+  route(listWorkspaceComparisons, async ({ db, caller, query }) =>
     reply(200, await listComparisons(db, caller.workspace.id, undefined, query)),
   ),
   route(readSpend, async ({ db, caller, query }) =>

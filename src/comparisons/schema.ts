@@ -161,7 +161,7 @@ const listEndpoints = (prefix: `/${string}`, suffix: string) =>
     }),
   }) as const
 
-export const listAllComparisons = endpoint({
+export const listWorkspaceComparisons = endpoint({
   id: 'listComparisons',
   method: 'GET',
   path: '/api/orgs/{org}/evaluations',

@@ -9,7 +9,7 @@ import { openUsageTap } from './usage-tap.ts'
 import type { AnswerError } from './wire-protocol.ts'
 
 // Attributes failures to the provider, the credential or the request. An agent must not be able to excuse its trial, so
-// everything that a request can provoke is the request's fault unless the gateway's own request fails too.
+// everything that a request can provoke is the request's fault unless a probe, which is the gateway's own request, fails too.
 
 /**
  * An outage that no program can cause: the provider accepted no connection before the first request of the trial, its
@@ -81,22 +81,23 @@ const STALL_MS = 10_000
 const wasCutByProgram = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
   stalledMs > STALL_MS || ['drain', 'answer', 'time'].includes(timeouts.reason() ?? '')
 
+/** Maximum number of bytes that are read of the answer to a probe. */
 const PROBE_BYTES_MAX = 256 * 1024
 /** A provider that does not answer the smallest request within this time is out of order. */
 const PROBE_MS = 60_000
 const NO_RETRY = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
-/** Failures that excuse a trial, or stop all others, if the gateway's own request fails in the same way. */
+/** Failures that excuse a trial, or stop all others, if a probe fails in the same way. */
 const EXCUSING_FAILURES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
 
-/** Failures of the gateway's own request that may pass, for example while a supervisor restarts a model server. */
+/** Failures of a probe that may pass, for example while a supervisor restarts a model server. */
 const TRANSIENT_FAILURES: readonly FailureKind[] = ['upstream', 'rate']
 const PROBE_PAUSE_MAX_MS = 5_000
 
 /**
- * Sends the smallest request of its own with the same key to the same model. If that is answered, the program's request
- * caused the failure: some bodies break any provider, or make it respond as if the key were invalid. If it fails too,
- * the program may have stopped the provider, so the request is repeated for a while. An outage is proven if all of them
- * fail while no later request of the trial reaches the provider.
+ * Attributes a failure with a probe: the gateway sends a minimal request with the same key to the same model. If the
+ * probe is answered, the program's request caused the failure: some bodies break any provider, or make it respond as if
+ * the key were invalid. If the probe fails too, the program may have stopped the provider, so the probe is repeated for
+ * a while. An outage is proven if all probes fail while no later request of the trial reaches the provider.
  */
 async function attributeFailure(
   runtime: GatewayRuntime,
@@ -123,7 +124,7 @@ async function attributeFailure(
   return others.some(hasReached) && !isStopping ? INTERRUPTED : attribution
 }
 
-/** The provider answers again, so either side may have caused the outage. */
+/** Returns the attribution of a call after which the provider answers again: either side may have caused the outage. */
 const toInterruption = (attribution: Attribution): Attribution =>
   attribution.failure === 'request' ? { ...attribution, failure: 'interrupted' } : attribution
 
@@ -147,7 +148,7 @@ const hasReached = ({ settledAt, status, costSource }: RecordedCall): boolean =>
 
 const mayHaveReached = (call: RecordedCall): boolean => call.settledAt === null || hasReached(call)
 
-/** Sends the gateway's own request after a pause. The gateway does not wait for the pause if it is stopping. */
+/** Sends a probe after a pause. A gateway that is stopping does not wait for the pause. */
 async function probe(
   runtime: GatewayRuntime,
   context: CallContext,
@@ -207,12 +208,12 @@ async function sendProbe(
   return { failure: EXCUSING_FAILURES.includes(kind) ? kind : 'request', probeAnswer: null }
 }
 
-/** Share of the quiet time that is required: timers are not exact. */
+/** Part of `quietMs` for which the program must have made no other call. Less than 1, because timers are not exact. */
 const QUIET_SHARE = 0.9
 
 /**
  * Attributes a rate limit that persisted. The account may be exhausted by others or by the program itself. The provider
- * is to blame only if the program had no other recent call, and the gateway's own request is rejected too.
+ * is to blame only if the program had no other recent call, and a probe is rejected too.
  */
 async function attributeRateLimit(
   runtime: GatewayRuntime,

@@ -14,7 +14,7 @@ export type InspectInput = {
   terms: Terms
   protocol: Protocol
   operation: WireOperation
-  /** Protocol features that the headers turn on. */
+  /** Optional features of the protocol that the request's headers enable. */
   features: string
 }
 
@@ -44,7 +44,10 @@ export function inspectBody({ bytes, terms, protocol, operation, features }: Ins
 /** Larger requests are not digested, because that takes as long as parsing them. */
 const DIGESTED_BYTES_MAX = 4 * 1024 * 1024
 
-/** Cache lifetime of one hour, also if its characters are escaped. */
+/**
+ * Texts of which one occurs in every body that asks for a cache lifetime of one hour: `"1h"` or an escaped character of
+ * it.
+ */
 const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
 
 function asksForLongCache(bytes: Uint8Array): boolean {

@@ -12,7 +12,7 @@ export type RetryOptions = {
   pauseMaxMs: number
   /**
    * After a 429, the last try starts at least this long after the first, so that the rate-limit window has passed. Also
-   * the time for which the gateway's own requests must fail before an outage is proven.
+   * the time for which all probes must fail before an outage is proven.
    */
   quietMs: number
 }

@@ -3,7 +3,9 @@ import { endpoint } from '../platform/http/endpoint.ts'
 
 export const GatewaySettings = z
   .strictObject({
-    recordBodies: z.boolean().describe('Store request and response bodies of model calls as long as artifacts.'),
+    recordBodies: z
+      .boolean()
+      .describe('Store request and response bodies of model calls. They are kept as long as artifacts.'),
   })
   .meta({ id: 'GatewaySettings', description: 'Settings of the workspace for model calls.' })
 export type GatewaySettings = z.infer<typeof GatewaySettings>

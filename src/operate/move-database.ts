@@ -55,7 +55,7 @@ async function copyDatabase(
   }
 }
 
-/** Every process of Assay keeps connections open. The one of this process is not counted. */
+/** Throws if another process of Assay runs: each keeps connections to the database open. */
 async function requireUnused({ pool }: Database): Promise<void> {
   const { rowCount } = await pool.query(
     `select 1 from pg_stat_activity

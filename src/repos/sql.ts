@@ -33,7 +33,7 @@ const selectByName = (db: Db, { workspaceId, owner, name }: RepositoryRef) =>
 export const findRepositoryRow = (db: Db, ref: RepositoryRef) =>
   selectByName(db, ref).where('removed_at', 'is', null).executeTakeFirst()
 
-/** Lists plain git repositories of this name, including removed ones. The last that was connected comes first. */
+/** Lists plain git repositories of this name: the connected one first, then removed ones, the last removed first. */
 export const listGitRows = (db: Db, ref: RepositoryRef) =>
   selectByName(db, ref).where('source_kind', '=', 'git').orderBy(sql`removed_at desc nulls first`).execute()
 

@@ -17,7 +17,7 @@ type CardSource = {
 export function buildLines<H extends CardSource>(heads: readonly H[], fullName: string): PublishedLine<H>[] {
   const first = findDefault(heads)
   return heads
-    .toSorted((a, b) => Number(b === first) - Number(a === first) || compareAge(b, a))
+    .toSorted((a, b) => Number(b === first) - Number(a === first) || compareReleaseTime(b, a))
     .map((head) => {
       const release = { ...head.release, repository: { ...head.release.repository, fullName } }
       const line = { release, endorsed: head.endorsed }
@@ -27,11 +27,11 @@ export function buildLines<H extends CardSource>(heads: readonly H[], fullName: 
 
 /** Finds the default line: the owner's own, else the newest endorsed by the owner, else the newest. */
 function findDefault(heads: readonly CardSource[]): CardSource | undefined {
-  const newest = heads.toSorted((a, b) => compareAge(b, a))
+  const newest = heads.toSorted((a, b) => compareReleaseTime(b, a))
   return newest.find(({ isOwn }) => isOwn) ?? newest.find(({ endorsed }) => endorsed) ?? newest[0]
 }
 
-const compareAge = (a: CardSource, b: CardSource): number =>
+const compareReleaseTime = (a: CardSource, b: CardSource): number =>
   compare(a.release.releasedAt, b.release.releasedAt) || compare(a.release.releaseId, b.release.releaseId)
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

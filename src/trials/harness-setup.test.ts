@@ -196,8 +196,10 @@ test('a program that refuses a task, and a model that never answers, are operato
   expect(
     await runner.run(task, { ...harness, plan }, 'workspace', { model: model(), bundles: { folder } }),
   ).toMatchObject({ class: 'operator_error', error: 'It cannot do this.' })
-  const fault = async () => 'The key was refused.'
-  expect(await runner.run(task, harness, 'workspace', { model: model({ fault }), bundles: { folder } })).toMatchObject({
+  const findFault = async () => 'The key was refused.'
+  expect(
+    await runner.run(task, harness, 'workspace', { model: model({ findFault }), bundles: { folder } }),
+  ).toMatchObject({
     state: 'errored',
     class: 'operator_error',
     error: 'The key was refused.',

@@ -103,7 +103,7 @@ async function writeTrajectory(context: StepContext, { instruction }: TaskStep):
 
 /** A trial whose model never answered says nothing about the agent. */
 async function requireModelAnswers({ model }: TrialRequest): Promise<void> {
-  const fault = await model?.fault?.()
+  const fault = await model?.findFault?.()
   if (fault !== undefined) throw new HarnessUnfit(fault)
 }
 

@@ -26,7 +26,10 @@ export type TrialRequest = {
   /** Multiplies the task's time limits. 1 if undefined. */
   timeoutMultiplier?: number | undefined
   verifyMode: VerifyMode
-  /** Paths outside the working directory that the reference solution changed. Mode snapshot carries nothing else. */
+  /**
+   * Paths outside the working directory that the reference solution changed. In mode snapshot, the verifier sees them
+   * too.
+   */
   carried?: readonly string[] | undefined
   variables: TaskVariables
   signal: AbortSignal
@@ -69,6 +72,8 @@ export type TrialModel = {
   port: Port
   /** Calls the model for harnesses that run outside the sandbox. */
   ask?: AskModel | undefined
-  /** Returns why no call could be answered, for example a wrong key or an unknown model. Such a trial is not scored. */
-  fault?: (() => Promise<string | undefined>) | undefined
+  /**
+   * Explains why no call could be answered, for example a wrong key or an unknown model. Such a trial is not scored.
+   */
+  findFault?: (() => Promise<string | undefined>) | undefined
 }

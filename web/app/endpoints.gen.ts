@@ -89,7 +89,7 @@ export const inRepository = {
   quote: {"id":"quoteComparisonOnRepository","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/quote"},
   options: {"id":"listComparisonOptionsOnRepository","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/options"},
 } as unknown as typeof comparisons.inRepository
-export const listAllComparisons = {"id":"listComparisons","method":"GET","path":"/api/orgs/{org}/evaluations"} as unknown as typeof comparisons.listAllComparisons
+export const listWorkspaceComparisons = {"id":"listComparisons","method":"GET","path":"/api/orgs/{org}/evaluations"} as unknown as typeof comparisons.listWorkspaceComparisons
 export const readTrialById = {"id":"readTrial","method":"GET","path":"/api/orgs/{org}/trials/{trialId}"} as unknown as typeof comparisons.readTrialById
 export const readSpend = {"id":"readSpend","method":"GET","path":"/api/orgs/{org}/spend"} as unknown as typeof comparisons_spend.readSpend
 export const createConfiguration = {"id":"createConfiguration","method":"POST","path":"/api/orgs/{org}/configurations"} as unknown as typeof configurations.createConfiguration

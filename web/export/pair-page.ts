@@ -1,20 +1,21 @@
 import { html } from 'hono/html'
 import type { Comparison } from '../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair, ComparisonPairWithTasks } from '../../src/comparisons/statistics/schema.ts'
-import { createNames, VERDICT_NAMES } from '../app/comparisons/text.ts'
+import { createSettingNamer, VERDICT_NAMES } from '../app/comparisons/text.ts'
 import { formatDifference, type Html, plural } from '../components/format.ts'
 import { renderDisplayText, renderExportPage } from './layout.ts'
 
 /** Identifies a pair by its settings. */
 export const toPairKey = ({ a, b }: Pick<ComparisonPair, 'a' | 'b'>): string => JSON.stringify([a, b])
 
+/** Renders a table of pairs. `files` has the path of each pair's own page by `toPairKey`. */
 export function renderPairTable(
   comparison: Comparison,
   pairs: readonly ComparisonPair[],
   files: ReadonlyMap<string, string>,
 ): Html {
   if (pairs.length === 0) return html`<p class="muted">No two settings have a result for the same task.</p>`
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Pairs of settings"><table><thead><tr><th scope="col">A</th><th scope="col">B</th><th scope="col" class="number">A − B, points</th><th scope="col" class="number">95 %</th><th scope="col">A is</th><th scope="col" class="number">Only A</th><th scope="col" class="number">Only B</th><th scope="col">Tasks</th></tr></thead>
 <tbody>${pairs.map((pair) => {
     const file = files.get(toPairKey(pair))
@@ -41,7 +42,7 @@ export function renderPairPage(
   pair: ComparisonPairWithTasks,
   findTrialFile: (task: string, settingId: string) => string | undefined,
 ): string {
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   const renderLink = (label: string, file: string | undefined): Html =>
     file ? html`<a href="../${file}">${label}</a>` : html`${label}`
   const renderOutcome = ({ outcome, title }: (typeof OUTCOMES)[number]): Html => {

@@ -498,7 +498,7 @@ export type Configuration = {
 
 /** Settings of the workspace for model calls. */
 export type GatewaySettings = {
-  /** Store request and response bodies of model calls as long as artifacts. */
+  /** Store request and response bodies of model calls. They are kept as long as artifacts. */
   recordBodies: boolean
 }
 

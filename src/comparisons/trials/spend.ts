@@ -12,7 +12,7 @@ import {
 import type { Usage } from '../../gateway/wire-protocol.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { toUsd } from '../../platform/usd.ts'
-import { parseTrialName } from '../outcome.ts'
+import { parseTrialKey } from '../outcome.ts'
 import { formatTrialId, parseTrialId } from '../plan.ts'
 import type { TrialCall } from '../shapes/schema.ts'
 import { addSpend, findTrialState, type TrialFacts, type TrialKey } from './sql.ts'
@@ -35,12 +35,12 @@ export const readTrialSpend = async (tx: Db, trial: TrialFacts): Promise<Grantee
 /** Counts spend that was settled after its trial ended, for example because it was canceled or its worker died. */
 export const countLateSpend = (db: Db): Promise<void> => countUncountedSpend(db, countTrialSpend)
 
-/** Lists the prices at which trials were metered, by model, oldest first. Trials are named as in their outcomes. */
+/** Lists the prices at which trials were metered, by model, oldest first. `trials` are keys as in outcomes. */
 export const listTrialPrices = (db: Db, workspaceId: string, trials: readonly string[]): Promise<FrozenPrices[]> =>
   listFrozenPrices(
     db,
     workspaceId,
-    trials.map((trial) => toTrialGrantee(parseTrialName(trial))),
+    trials.map((trial) => toTrialGrantee(parseTrialKey(trial))),
   )
 
 async function countTrialSpend(tx: Db, { grantee }: GranteeRef, take: () => Promise<number>): Promise<void> {

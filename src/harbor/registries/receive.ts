@@ -92,7 +92,7 @@ async function computePackageDigest(source: FileSource): Promise<Digest> {
   return computeTaskDigest(await hashFiles(source, listed))
 }
 
-/** Converts an error to a fault of the task. */
+/** Converts an error to TaskRefused, or to RegistryUnavailable if a retry may help. */
 function toTaskError(task: ResolvedTask, error: unknown): unknown {
   const fault = (reason: TaskFault['reason'], detail: string): TaskFault => ({
     task: formatTaskName(task),

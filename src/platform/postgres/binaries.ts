@@ -5,10 +5,10 @@ import { dirname, join, relative } from 'node:path'
 import { changeTreeOwner, createDraft, type OsAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
-/** `root` is a folder that contains `native/`, like the npm package. */
+/** Programs of PostgreSQL. `root` contains them in `native/`, as the npm package does. */
 export type Binaries = { root: string; version: string }
 
-export const program = (binaries: Binaries, name: 'initdb' | 'postgres'): string =>
+export const toProgramPath = (binaries: Binaries, name: 'initdb' | 'postgres'): string =>
   join(binaries.root, 'native', 'bin', name)
 
 export async function requireBinaries(

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { type Binaries, copyBinaries, linkBinaries, program } from './binaries.ts'
+import { type Binaries, copyBinaries, linkBinaries, toProgramPath } from './binaries.ts'
 import { changeOwner, findUnprivileged, hasAccount, type OsAccount, ownAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
@@ -92,7 +92,7 @@ async function tryStrategy(
   }
   const linked = (await linkBinaries(provided)) === 'linked'
   const binaries = linked && !strategy.copiesBinaries ? provided : await copyBinaries(provided, folder, strategy.owner)
-  const version = await runCommand(strategy, program(binaries, 'postgres'), ['--version'])
+  const version = await runCommand(strategy, toProgramPath(binaries, 'postgres'), ['--version'])
   return version.failed ? `${version.output} (PostgreSQL needs glibc 2.27 or later)` : { strategy, binaries }
 }
 

@@ -3,7 +3,7 @@ import { type FileHandle, lstat, open, readFile, rename, rm, stat, statfs } from
 import { join } from 'node:path'
 import { syncFolder } from '../data-folder.ts'
 import { ignoreCode } from '../errors.ts'
-import { type Binaries, program } from './binaries.ts'
+import { type Binaries, toProgramPath } from './binaries.ts'
 import {
   changeOwner,
   changeTreeOwner,
@@ -88,7 +88,7 @@ async function prepareServer(
   const socketFolder = await ensureSocketFolder(folder, chosen.strategy.owner)
   await removeStaleLock(folder, socketFolder)
   const args = ['-D', folder.data, ...buildServerSettings(socketFolder, durable)]
-  return buildCommandLine(chosen.strategy, program(chosen.binaries, 'postgres'), args)
+  return buildCommandLine(chosen.strategy, toProgramPath(chosen.binaries, 'postgres'), args)
 }
 
 type StartedServer = { explain(): Promise<string> }
@@ -227,7 +227,7 @@ async function createData(
   await changeOwner(draft, strategy.owner)
 
   const data = join(draft, 'data')
-  const result = await runCommand(strategy, program(binaries, 'initdb'), [
+  const result = await runCommand(strategy, toProgramPath(binaries, 'initdb'), [
     ...['-D', data, '-U', 'assay', `--pwfile=${passwordFile}`, '-A', 'scram-sha-256'],
     ...['-E', 'UTF8', '--locale=C', '--no-instructions', ...(durable ? [] : ['--no-sync'])],
   ])

@@ -17,7 +17,10 @@ const PATH_FIELD_BYTES = 100
 /** Mode bits without set-user-id, set-group-id and sticky. */
 export const PLAIN_MODE = 0o777
 
-/** A longer path goes into an extended header. In UTF-8 this many characters take less than the 100 bytes of the field. */
+/**
+ * Number of characters of a long path that are kept in its plain header; the extended header has the whole path. In
+ * UTF-8 they take at most 96 of the 100 bytes of the field.
+ */
 const PATH_FIELD_CHARACTERS = 24
 
 /**

@@ -147,6 +147,7 @@ export function toDiscoveryFailure(error: unknown): DiscoveryFailure {
   throw error
 }
 
+/** Numbers of candidates to select. `again`: also selects pull requests that earlier batches have tried. */
 type SelectionInput = Pick<rows.BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
 type OpenMirror = Awaited<ReturnType<typeof openRepositoryMirror>>
 

@@ -1,10 +1,11 @@
 import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
 /**
- * Shell that runs the reference solution, lists the text files that it wrote as `$texts` and the others as `$binaries`,
- * keeps copies of them below `$right`, and undoes everything it did. A file of which it changed only the mode is not listed. `undo` undoes later
- * changes to the same paths, and `leave` also ends the cheat, because the tests of a task with several steps run all the
- * same and must not find right answers. `put FILE` writes standard input to a file that has the mode of the solution's.
+ * Shell that runs the reference solution, lists the text files that it wrote as `$texts` and other files as
+ * `$binaries`, copies them to `$right`, and restores the files as they were before. Files of which the solution changed
+ * only the mode are not listed. `undo` restores the same paths again. `leave` restores them and reports that the cheat
+ * does not apply: later steps of the task run nevertheless and must not find right answers. `put FILE` writes standard
+ * input to a file, with the mode that the solution gave it.
  */
 const SOLVE_AND_UNDO = `
 applies "$solution"
@@ -46,9 +47,9 @@ const undoneSolution = (cheat: Pick<Cheat, 'id' | 'what'>, line: string): Cheat 
 const DATA_NAME = String.raw`(\.(txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat|conf|cfg|ini|toml|properties|env)|/[a-z0-9_-]+)$`
 
 /**
- * Creates a cheat that replaces every data file of the solution by what `alter "$file"` prints. Other files stay as they
- * were before the solution. `needsAll`: it does not apply if a file stays as it is, because the tests may need only that
- * one.
+ * Creates a cheat that replaces every data file of the solution by the output of `alter "$file"`. Other files stay as
+ * they were before the solution. With `needsAll`, the cheat does not apply unless it alters every data file: the tests
+ * may check only one that is unaltered.
  */
 export const alteredAnswers = (cheat: Pick<Cheat, 'id' | 'what'>, alter: string, needsAll = false): Cheat =>
   undoneSolution(
@@ -70,12 +71,9 @@ rm -f "$altered"
 leave`,
   )
 
-// Cheats that run the reference solution. Two keep a part of its answers. The last one shows whether tests notice a changed
-// input.
-
 /**
- * Program of awk that keeps the middle entry of a list in JSON, of all lists in an object of lists, or, if `keys` is set,
- * of an object. Other JSON stays as it is: beside a list there may be a value that the tests need.
+ * Program of awk that prints JSON with only the middle entry of a list, of each list in an object of lists, or, if
+ * `keys` is set, of an object. Other JSON is printed unchanged: a value beside a list may be all that the tests check.
  */
 const KEEP_ONE = String.raw`
 function skip() { while (substr(t, p, 1) ~ /[ \t]/) p++ }
@@ -115,7 +113,10 @@ END {
   print isObject && others && !keys ? t : kept
 }`
 
-/** Shell that prints a JSON file with one entry of what has three or more. A file that keeps its entries keeps its form. */
+/**
+ * Shell that prints a JSON file with KEEP_ONE. A file in which nothing is left out is printed unchanged, with its white
+ * space.
+ */
 const keepOne = (keys: 0 | 1): string =>
   String.raw`[ "$(wc -c < "$1")" -lt 100000 ] && kept=$(LC_ALL=C awk -v keys=${keys} '${KEEP_ONE}' "$1")
     [ "$(printf '%s' "$kept" | tr -d ' \t\n')" = "$(tr -d ' \t\n' < "$1")" ] && kept=
@@ -143,7 +144,10 @@ export const oneKey = alteredAnswers(
 
 const FORMATS = 'txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat'
 
-/** Applies only if all work of the solution is data in the working directory: other files would stay right. */
+/**
+ * Shell that defines `solve`. The cheat does not apply unless the solution writes only data files in the working
+ * directory, because other files would stay right.
+ */
 const SOLVE = `
 [ "$PWD" = / ] && solution=
 applies "$solution"
@@ -171,7 +175,7 @@ results() {
     sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}(:[0-9]{2})?(\\.[0-9]+)?|[0-9]{10,}//g' | cksum
 }
 restore() { find . -mindepth 1 -maxdepth 1 -exec rm -rf {} + && cp -a "$before/." .; }
-# The tests of a task with several steps run all the same, and must not find the right answers.
+# Later steps of the task run nevertheless, and must not find the right answers.
 leave() {
   restore
   exit ${DOES_NOT_APPLY}
@@ -222,14 +226,14 @@ for file in $texts; do
   comment_out "$right$file" > "$commented" && changed=1 && put "$file" < "$commented"
 done 2> /dev/null
 [ -n "$changed" ] || leave
-# Other files that the solution creates are there, and empty.
+# Other files that the solution creates exist, but are empty.
 for file in $files; do [ -e "$file" ] || { mkdir -p "$(dirname "$file")" && : > "$file"; }; done
 exit 0`,
 )
 
 /** Bytes of a binary file that hold its format: sizes of a picture, the rate of a sound, the shape of an array. */
 const HEADER_BYTES = 128
-/** Smaller files may be right with their beginning alone. */
+/** Minimum size of a file that is blanked. The first bytes of a smaller one may be enough to pass. */
 const BLANKED_BYTES_MIN = 1024
 
 export const blankedFiles = undoneSolution(

@@ -55,7 +55,7 @@ export async function openScriptedGateway() {
     const place: TrialModel = {
       port,
       access: { ...traits, ...levelCase, baseUrl: SANDBOX_GATEWAY_URL, token: grant.token },
-      async fault() {
+      async findFault() {
         const { lastFailure } = await readGrant(ledger, grant.id)
         const isFault = lastFailure && !lastFailure.isRecovered && ['credential', 'model'].includes(lastFailure.kind)
         return isFault ? `The model is not available: ${lastFailure.kind}.` : undefined

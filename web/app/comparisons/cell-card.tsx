@@ -6,7 +6,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card } from '../components/page.tsx'
 import type { MapCell } from './draw-map.ts'
 import { type ComparisonTarget, toTaskLink } from './scope.ts'
-import { CLASS_NAMES, createNames, formatDuration } from './text.ts'
+import { CLASS_NAMES, createSettingNamer, formatDuration } from './text.ts'
 
 type CellCardProps = { target: ComparisonTarget; comparison: Comparison; matrix: ComparisonMatrix; cell: MapCell }
 
@@ -28,7 +28,7 @@ export function CellCard({ target, comparison, matrix, cell }: CellCardProps) {
           </Link>
         </strong>{' '}
         <span className="muted">
-          <bdi>{createNames(comparison.settings)(setting)}</bdi>
+          <bdi>{createSettingNamer(comparison.settings)(setting)}</bdi>
         </span>
       </p>
       <Loaded query={trials}>

@@ -6,7 +6,7 @@ import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
-import { listAllComparisons } from '../endpoints.gen.ts'
+import { listWorkspaceComparisons } from '../endpoints.gen.ts'
 import { StateChip } from './progress.tsx'
 import { nameScope, toComparisonLink } from './scope.ts'
 import { findLeader, nameSetting } from './text.ts'
@@ -15,7 +15,11 @@ const REFRESH_MS = 5000
 const COMPARISONS_MAX = 100
 
 export function ComparisonsPage() {
-  const comparisons = useRead(listAllComparisons, { query: { limit: COMPARISONS_MAX } }, { refetchMs: REFRESH_MS })
+  const comparisons = useRead(
+    listWorkspaceComparisons,
+    { query: { limit: COMPARISONS_MAX } },
+    { refetchMs: REFRESH_MS },
+  )
   return (
     <Page
       title="Comparisons"

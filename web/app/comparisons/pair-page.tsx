@@ -10,7 +10,7 @@ import { Card, Empty, Page } from '../components/page.tsx'
 import { formatRange } from './pair-table.tsx'
 import { PatchView } from './patch-view.tsx'
 import { type ComparisonTarget, toComparisonLink, toPairLink, toTaskLink, useComparisonTarget } from './scope.ts'
-import { createNames, findLeader, VERDICT_NAMES } from './text.ts'
+import { createSettingNamer, findLeader, VERDICT_NAMES } from './text.ts'
 
 /** Two settings side by side: the difference as a sentence, then the tasks on which they differ. */
 export function PairPage() {
@@ -42,7 +42,7 @@ function PairChoice({ target, comparison }: PairProps) {
   const ids = comparison.settings.map((setting) => setting.id)
   const a = search.a ?? findLeader(comparison)?.id ?? ids[0] ?? ''
   const b = search.b ?? ids.find((id) => id !== a) ?? ''
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   const choose = (pair: { a: string; b: string }) => void navigate(toPairLink(target.scope, comparison.id, pair))
   const options = ids.map((id) => (
     <option key={id} value={id}>
@@ -79,7 +79,7 @@ function PairChoice({ target, comparison }: PairProps) {
 
 function Pair({ target, comparison, a, b }: PairProps & { a: string; b: string }) {
   const pair = useRead(target.endpoints.pair, { params: { ...target.input.params, a, b } })
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   if (isUnprocessable(pair.error)) return <Empty>The two settings have no task in common yet.</Empty>
   return (
     <Loaded query={pair}>

@@ -9,7 +9,7 @@ import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { type ComparisonTarget, toPairLink } from './scope.ts'
-import { createNames, findLeader, nameSetting, VERDICT_NAMES } from './text.ts'
+import { createSettingNamer, findLeader, nameSetting, VERDICT_NAMES } from './text.ts'
 
 type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
 
@@ -18,7 +18,7 @@ export const PairTable = memo(({ target, comparison }: PairTableProps) => {
   const [chosen, setChosen] = useState<string>()
   const baseline =
     chosen ?? comparison.answer?.recommended ?? findLeader(comparison)?.id ?? comparison.settings[0]?.id ?? ''
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   const pairs = useRead(
     target.endpoints.pairs,
     { ...target.input, query: { baseline } },

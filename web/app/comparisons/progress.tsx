@@ -7,7 +7,7 @@ import { Card, Fact } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { isOpen } from './live.ts'
 import type { ComparisonTarget } from './scope.ts'
-import { createNames, describeLimit, findLeader, formatDuration, nameSetting, STATE_NAMES } from './text.ts'
+import { createSettingNamer, describeLimit, findLeader, formatDuration, nameSetting, STATE_NAMES } from './text.ts'
 
 export function StateChip({ comparison }: { comparison: Comparison }) {
   const { state } = comparison
@@ -41,7 +41,7 @@ const COLLECTING = 'Collecting results. The answer follows when all trials have 
 
 /** The answer in words, or why there is none yet. */
 export function AnswerCard({ comparison: { answer, settings, submissionError, pause } }: { comparison: Comparison }) {
-  const name = createNames(settings)
+  const name = createSettingNamer(settings)
   return (
     <Card className="answer">
       {submissionError && (

@@ -10,7 +10,7 @@ import { CopyText } from '../components/copy-text.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
-import { inBenchmark, inRepository, listAllComparisons } from '../endpoints.gen.ts'
+import { inBenchmark, inRepository, listWorkspaceComparisons } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 import { type Draft, toCommand, toQuoteBody } from './draft.ts'
 import { nameScope, type Scope, toComparisonLink } from './scope.ts'
@@ -120,7 +120,7 @@ function StartButton({ scope, catalog, draft }: QuoteCardProps) {
     mutationFn: () => createComparison(api, { scope, catalog, draft, tasks, id }),
     retry: (count, error) => isRetryable(error) && count < 2,
     onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: toQueryKey(listAllComparisons) })
+      await queries.invalidateQueries({ queryKey: toQueryKey(listWorkspaceComparisons) })
       await navigate(toComparisonLink(scope, id))
     },
   })

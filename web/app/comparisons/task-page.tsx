@@ -8,7 +8,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { PatchView } from './patch-view.tsx'
 import { type ComparisonTarget, toComparisonLink, useComparisonTarget } from './scope.ts'
-import { CLASS_NAMES, createNames, formatDuration, isControl } from './text.ts'
+import { CLASS_NAMES, createSettingNamer, formatDuration, isControl } from './text.ts'
 
 const TRIALS_MAX = 200
 
@@ -46,7 +46,7 @@ type TaskTrialsProps = { target: ComparisonTarget; comparison: Comparison; trial
 
 function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
   const [openTrial, setOpenTrial] = useState<string>()
-  const name = createNames(comparison.settings)
+  const name = createSettingNamer(comparison.settings)
   const controls = new Set(comparison.settings.filter(isControl).map(({ id }) => id))
   const scored = trials.filter(({ state, settingId }) => /^(passed|failed)$/.test(state) && !controls.has(settingId))
   const passed = scored.filter(({ state }) => state === 'passed')

@@ -51,7 +51,7 @@ export function findFrontier(settings: readonly ComparisonSetting[]): string[] {
 export const isControl = ({ provider }: ComparisonSetting): boolean => provider === 'none'
 
 /** Returns a function that names settings by id. Unknown ids are their own name. */
-export function createNames(settings: readonly ComparisonSetting[]): (id: string) => string {
+export function createSettingNamer(settings: readonly ComparisonSetting[]): (id: string) => string {
   const byId = new Map(settings.map((setting) => [setting.id, setting]))
   return (id) => {
     const setting = byId.get(id)

@@ -11,7 +11,7 @@ import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
-import { changeGatewaySettings, listAllComparisons, readDoctor, readGatewaySettings } from '../endpoints.gen.ts'
+import { changeGatewaySettings, listWorkspaceComparisons, readDoctor, readGatewaySettings } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 import { ChecksTable } from './checks-table.tsx'
 import { OperatorCard } from './operator-card.tsx'
@@ -22,7 +22,7 @@ const HEALTH_REFRESH_MS = 30_000
 /** Health of the service, the queue of the workspace, sandboxes and the gateway. */
 export function OperationsPage() {
   const health = useRead(readDoctor, {}, { refetchMs: HEALTH_REFRESH_MS })
-  const comparisons = useRead(listAllComparisons, { query: { limit: 100 } }, { refetchMs: REFRESH_MS })
+  const comparisons = useRead(listWorkspaceComparisons, { query: { limit: 100 } }, { refetchMs: REFRESH_MS })
   const openComparisons = (comparisons.data?.evaluations ?? []).filter(isOpen)
   return (
     <Page title="Operations">

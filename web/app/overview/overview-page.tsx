@@ -11,10 +11,10 @@ import { CopyText } from '../components/copy-text.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import {
-  listAllComparisons,
   listBatches,
   listBenchmarks,
   listRepositories,
+  listWorkspaceComparisons,
   readDoctor,
   readSpend,
 } from '../endpoints.gen.ts'
@@ -28,7 +28,11 @@ const BATCHES_MAX = 20
 /** Shows problems first, then running work, then benchmarks and repositories. */
 export function OverviewPage() {
   const { org } = useSession()
-  const comparisons = useRead(listAllComparisons, { query: { limit: COMPARISONS_MAX } }, { refetchMs: REFRESH_MS })
+  const comparisons = useRead(
+    listWorkspaceComparisons,
+    { query: { limit: COMPARISONS_MAX } },
+    { refetchMs: REFRESH_MS },
+  )
   const health = useRead(readDoctor, {}, { refetchMs: HEALTH_REFRESH_MS })
   return (
     <Page title="Overview" crumbs={`workspace ${org}`}>

@@ -5,7 +5,7 @@ import {
   openComparisonLab,
   openRepositoryComparisonLab,
 } from '../../../../test/support/comparisons.ts'
-import { listAllComparisons } from '../../schema.ts'
+import { listWorkspaceComparisons } from '../../schema.ts'
 import { toSignature } from './failures.ts'
 
 test.each([
@@ -40,7 +40,7 @@ describe('through the API', () => {
     expect(failed).toBe((await lab.read(body.id)).trials.failed)
     expect(answer.body.groups[0]).toMatchObject({ state: 'failed', settings: ['reference|nop|none'] })
 
-    const listed = await app.call(listAllComparisons, { query: { limit: '1' } })
+    const listed = await app.call(listWorkspaceComparisons, { query: { limit: '1' } })
     expect(listed.body.evaluations.map(({ id }: { id: string }) => id)).toEqual([body.id])
     expect((await app.call(lab.endpoints.failures, lab.at(crypto.randomUUID()))).status).toBe(404)
   })
