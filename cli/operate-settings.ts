@@ -67,7 +67,7 @@ async function list(shell: Shell, flags: Flags, command: Command): Promise<void>
       const defaultValue = CLIENT_SETTINGS[name] ?? findDefaultSetting(name) ?? null
       return { name, value: defaultValue, source: 'default' }
     }
-    return { name, value: mask(name, value), source: findSource(name, { fromFlags, file, value }) }
+    return { name, value: mask(name, value), source: toSource(name, { fromFlags, file, value }) }
   })
   if (json) return printJson(shell, { path: resolveConfigPath(shell), settings })
   printTable(shell, settings, [
@@ -85,7 +85,7 @@ type SettingOrigin = {
 }
 
 /** A variable with the same value as the file has the same effect, so it counts as the file. */
-function findSource(name: string, { fromFlags, file, value }: SettingOrigin): SettingSource {
+function toSource(name: string, { fromFlags, file, value }: SettingOrigin): SettingSource {
   if (fromFlags[name] !== undefined) return 'flag'
   return file[name] === value ? 'file' : 'environment'
 }

@@ -22,7 +22,7 @@ export async function resolveTarget(text: string): Promise<RunTarget> {
     if (DATASET.test(text)) return { kind: 'dataset', name: text }
     throw new WrongUse(`${text} is neither a folder nor the name of a dataset (org/name).`)
   }
-  const folders = await findTaskFolders(folder)
+  const folders = await listTaskFolders(folder)
   if (folders.length > 0) return { kind: 'tasks', folders }
   const name = await findRemoteName(folder)
   if (name !== undefined) return { kind: 'repository', name }
@@ -52,7 +52,7 @@ const isFolder = async (path: string): Promise<boolean> =>
 const isTask = async (folder: string): Promise<boolean> =>
   (await stat(join(folder, 'task.toml')).catch(() => undefined))?.isFile() ?? false
 
-async function findTaskFolders(folder: string): Promise<string[]> {
+async function listTaskFolders(folder: string): Promise<string[]> {
   if (await isTask(folder)) return [folder]
   const entries = await readdir(folder, { withFileTypes: true })
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name))

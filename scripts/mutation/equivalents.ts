@@ -235,8 +235,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/cohort.ts', code: '!best || !first', becomes: '!best && !first', reason: NON_EMPTY },
   {
     file: 'src/releases/cohort.ts',
-    code: 'compareAge(trial, earlier) < 0',
-    becomes: 'compareAge(trial, earlier) <= 0',
+    code: 'compareRequestTime(trial, earlier) < 0',
+    becomes: 'compareRequestTime(trial, earlier) <= 0',
     reason: 'Two uses of a trial are never of the same age.',
   },
   {

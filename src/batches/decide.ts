@@ -58,23 +58,23 @@ function requireDecidable(
   found: ReadonlyMap<string, rows.TaskRow>,
   mode: DecisionMode,
 ): void {
-  const findInvalid = (isWrong: (row: rows.TaskRow | undefined, input: DecisionInput) => boolean) =>
+  const listInvalid = (isWrong: (row: rows.TaskRow | undefined, input: DecisionInput) => boolean) =>
     inputs.flatMap((input, index) => (isWrong(found.get(input.taskId), input) ? [{ input, index }] : []))
   refuse(
     invalidRequest,
-    findInvalid((row) => row === undefined).map(({ index }) =>
+    listInvalid((row) => row === undefined).map(({ index }) =>
       toFieldError(mode, index, 'taskId', 'unknown_task', 'Task not found in this batch'),
     ),
   )
   refuse(
     taskNotReady,
-    findInvalid((row) => row?.state !== 'ready').map(({ index, input }) =>
+    listInvalid((row) => row?.state !== 'ready').map(({ index, input }) =>
       toFieldError(mode, index, 'taskId', taskNotReady.code, `${input.taskId} is ${found.get(input.taskId)?.state}.`),
     ),
   )
   refuse(
     taskChanged,
-    findInvalid((row, { digest }) => row?.digest !== digest).map(({ index, input }) =>
+    listInvalid((row, { digest }) => row?.digest !== digest).map(({ index, input }) =>
       toFieldError(
         mode,
         index,

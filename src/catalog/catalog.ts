@@ -26,7 +26,7 @@ export async function readCatalog(deps: CredentialDeps, owner: CredentialOwner):
     harnesses: harnesses.map(toCatalogHarness),
     sandboxes: await Promise.all(
       sandboxChoices.map(async (choice) => {
-        const { available, detail, isolation } = await findCapability(deps, choice, capabilities, credentials)
+        const { available, detail, isolation } = await resolveCapability(deps, choice, capabilities, credentials)
         return {
           id: choice.id,
           name: choice.name,
@@ -41,7 +41,7 @@ export async function readCatalog(deps: CredentialDeps, owner: CredentialOwner):
 }
 
 /** A sandbox that no worker has of its own is available if the workspace stored an engine that workers can use. */
-async function findCapability(
+async function resolveCapability(
   { db }: CredentialDeps,
   { id, provider, hasEngines }: SandboxChoice,
   capabilities: readonly WorkerCapability[],

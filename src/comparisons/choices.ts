@@ -51,7 +51,7 @@ export async function resolveSettings(
   const harnesses = await listHarnesses(deps.db, workspaceId)
   for (const [index, choice] of models.entries()) {
     const model = await findModel(deps.db, workspaceId, choice.catalogId)
-    const { configuration, errors: configurationErrors } = await findChosenConfiguration(
+    const { configuration, errors: configurationErrors } = await resolveChosenConfiguration(
       deps,
       workspaceId,
       choice,
@@ -220,7 +220,7 @@ export function requireTrialCount(trials: number): void {
 type ChosenConfiguration = { configuration: Configuration | undefined; errors: FieldError[] }
 
 /** Finds the configuration of a choice. A reference without a version means the newest version. */
-async function findChosenConfiguration(
+async function resolveChosenConfiguration(
   deps: ConfigurationDeps,
   workspaceId: string,
   { configuration: reference }: ModelChoice,

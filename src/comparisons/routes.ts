@@ -54,14 +54,14 @@ import {
 type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }
 
 type ScopeRequest = { db: Db; caller: KeyCaller; params: Record<string, string> }
-/** Finds the scope that a path names. Throws not found. */
-type FindScope = (request: ScopeRequest) => Promise<ComparisonScope>
+/** Resolves the scope that a path names. Throws not found. */
+type ResolveScope = (request: ScopeRequest) => Promise<ComparisonScope>
 
 export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
   ...benchmarkRoutes(deps),
-  ...scopeRoutes(deps, inBenchmark, findBenchmark),
+  ...scopeRoutes(deps, inBenchmark, resolveBenchmark),
   ...repositoryRoutes(deps),
-  ...scopeRoutes(deps, inRepository, findRepository),
+  ...scopeRoutes(deps, inRepository, resolveRepository),
   readTrialByIdRoute,
   route(listWorkspaceComparisons, async ({ db, caller, query }) =>
     reply(200, await listComparisons(db, caller.workspace.id, undefined, query)),
@@ -71,20 +71,20 @@ export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
   ),
 ]
 
-const findBenchmark: FindScope = async ({ params: { datasetOrg = '', dataset = '' } }) => ({
+const resolveBenchmark: ResolveScope = async ({ params: { datasetOrg = '', dataset = '' } }) => ({
   kind: 'benchmark',
   owner: datasetOrg,
   name: dataset,
   repository: null,
 })
 
-const findAddedBenchmark: FindScope = async (request) => {
-  const scope = await findBenchmark(request)
+const resolveAddedBenchmark: ResolveScope = async (request) => {
+  const scope = await resolveBenchmark(request)
   await readSource(request.db, request.caller.workspace.id, scope)
   return scope
 }
 
-const findRepository: FindScope = async ({ db, caller, params: { owner = '', name = '' } }) => {
+const resolveRepository: ResolveScope = async ({ db, caller, params: { owner = '', name = '' } }) => {
   const row = await readRepository(db, { workspaceId: caller.workspace.id, owner, name })
   return { kind: 'repository', owner: row.owner, name: row.name, repository: row.key }
 }
@@ -110,7 +110,7 @@ const benchmarkRoutes = (deps: ComparisonDeps): Route[] => [
     const scope = { kind: 'benchmark', owner: params.datasetOrg, name: params.dataset } as const
     return reply(202, await createComparison({ ...deps, db }, toAuditActor(caller, requestId), scope, body))
   }),
-  route(inBenchmark.quote, findAddedBenchmark, async ({ db, caller, body }, scope) =>
+  route(inBenchmark.quote, resolveAddedBenchmark, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison({ db, blobs: deps.blobs }, caller.workspace.id, scope, body)),
   ),
   route(inBenchmark.options, async ({ db, caller, params: { datasetOrg, dataset } }) => {
@@ -129,31 +129,31 @@ const repositoryRoutes = (deps: ComparisonDeps): Route[] => [
     const scope = { kind: 'repository', owner, name } as const
     return reply(202, await createComparison({ ...deps, db }, toAuditActor(caller, requestId), scope, body))
   }),
-  route(inRepository.quote, findRepository, async ({ db, caller, body }, scope) =>
+  route(inRepository.quote, resolveRepository, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison({ db, blobs: deps.blobs }, caller.workspace.id, scope, body)),
   ),
-  route(inRepository.options, findRepository, async ({ db }, { repository }) => {
+  route(inRepository.options, resolveRepository, async ({ db }, { repository }) => {
     const tasks = repository === null ? [] : await listApprovedTasks(db, repository)
     return reply(200, { tasks: tasks.map(({ archive: _, ...task }) => task) })
   }),
 ]
 
 /** Routes that are the same for benchmarks and repositories. */
-const scopeRoutes = (deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] => [
-  ...lifecycleRoutes(deps, endpoints, findScope),
-  ...listRoutes(deps, endpoints, findScope),
-  ...statusRoutes(deps, endpoints, findScope),
-  ...trialRoutes(deps, endpoints, findScope),
+const scopeRoutes = (deps: ComparisonDeps, endpoints: ComparisonEndpoints, resolveScope: ResolveScope): Route[] => [
+  ...lifecycleRoutes(deps, endpoints, resolveScope),
+  ...listRoutes(deps, endpoints, resolveScope),
+  ...statusRoutes(deps, endpoints, resolveScope),
+  ...trialRoutes(deps, endpoints, resolveScope),
 ]
 
 type ComparisonRequest = ScopeRequest & { params: { comparisonId: string } }
 
 /** Returns a function that finds the comparison of a request. Throws not found. */
-const findComparisonIn = (findScope: FindScope) => async (request: ComparisonRequest) =>
-  readComparisonRow(request.db, request.caller.workspace.id, await findScope(request), request.params.comparisonId)
+const findComparisonIn = (resolveScope: ResolveScope) => async (request: ComparisonRequest) =>
+  readComparisonRow(request.db, request.caller.workspace.id, await resolveScope(request), request.params.comparisonId)
 
-function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const find = findComparisonIn(findScope)
+function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, resolveScope: ResolveScope): Route[] {
+  const find = findComparisonIn(resolveScope)
   const resumeRoute = (endpoint: ComparisonEndpoints['resume'] | ComparisonEndpoints['resumeShort']) =>
     route(endpoint, find, async ({ db, caller, body, requestId }, row) => {
       await resumeComparison({ ...deps, db }, toAuditActor(caller, requestId), row, body)
@@ -173,17 +173,17 @@ function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, f
   ]
 }
 
-function listRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const findExisting = async (request: ScopeRequest): Promise<ComparisonScope> => {
-    const scope = await findScope(request)
+function listRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, resolveScope: ResolveScope): Route[] {
+  const resolveExisting = async (request: ScopeRequest): Promise<ComparisonScope> => {
+    const scope = await resolveScope(request)
     await requireScope(request.db, request.caller.workspace.id, scope)
     return scope
   }
   return [
-    route(endpoints.list, findExisting, async ({ db, caller, query }, scope) =>
+    route(endpoints.list, resolveExisting, async ({ db, caller, query }, scope) =>
       reply(200, await listComparisons(db, caller.workspace.id, scope, query)),
     ),
-    route(endpoints.catalog, findExisting, async ({ db, caller }) =>
+    route(endpoints.catalog, resolveExisting, async ({ db, caller }) =>
       reply(200, await readCatalog({ ...deps, db }, caller.workspace)),
     ),
   ]
@@ -192,9 +192,9 @@ function listRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findSc
 function statusRoutes(
   { events, statistics }: ComparisonDeps,
   endpoints: ComparisonEndpoints,
-  findScope: FindScope,
+  resolveScope: ResolveScope,
 ): Route[] {
-  const find = findComparisonIn(findScope)
+  const find = findComparisonIn(resolveScope)
   const findBoth = async (request: ComparisonRequest & { params: { baseId: string } }) => {
     const base = { ...request, params: { ...request.params, comparisonId: request.params.baseId } }
     return { current: await find(request), base: await find(base) }
@@ -218,9 +218,9 @@ function statusRoutes(
   ]
 }
 
-function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, resolveScope: ResolveScope): Route[] {
   const find = async (request: ComparisonRequest) =>
-    loadComparisonAxes(request.db, await findComparisonIn(findScope)(request))
+    loadComparisonAxes(request.db, await findComparisonIn(resolveScope)(request))
   const findTrial = async (request: ComparisonRequest & { params: { trialId: string } }) => {
     const axes = await find(request)
     return { axes, row: await readTrialRow(request.db, axes, request.params.trialId) }

@@ -1,6 +1,6 @@
 import type { NamedConfiguration } from '../configurations/schema.ts'
 import { averageUsd } from '../platform/usd.ts'
-import { findFrontier } from '../statistics/frontier.ts'
+import { listFrontier } from '../statistics/frontier.ts'
 import { computeWilsonInterval } from '../statistics/intervals.ts'
 import { type SettingCounts, SHARE_UNIT, sumCounts } from './counts.ts'
 import type {
@@ -66,7 +66,7 @@ export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFact
     projectedCostUsd: projectCost(all, trials),
     etaSeconds:
       facts.state === 'running' && startedAt ? estimateSecondsLeft(trials, now.getTime() - startedAt.getTime()) : null,
-    frontier: findFrontier(settings.flatMap(({ facts: { id }, counts }) => toFrontierPoints(id, counts))),
+    frontier: listFrontier(settings.flatMap(({ facts: { id }, counts }) => toFrontierPoints(id, counts))),
     settings: settings.map(toSetting),
   }
 }

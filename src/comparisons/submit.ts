@@ -23,7 +23,7 @@ import { buildTaskFilter } from './source.ts'
 import * as rows from './sql.ts'
 import { completeIfDone, failSubmission } from './state.ts'
 import type { OnStep } from './steps.ts'
-import { analyzeAfterEnqueue, enqueueWaiting, findNeededCapability } from './trials/queue/queue.ts'
+import { analyzeAfterEnqueue, enqueueWaiting, resolveNeededCapability } from './trials/queue/queue.ts'
 import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
 type SubmissionDeps = BenchmarkDeps & {
@@ -219,7 +219,7 @@ async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<b
 }
 
 const canRunTrials = async (db: Db, row: rows.ComparisonRow): Promise<boolean> =>
-  isSandboxAvailable(db, await findNeededCapability(db, toQueue(row)))
+  isSandboxAvailable(db, await resolveNeededCapability(db, toQueue(row)))
 
 /** The columns that determine how trials are queued. */
 const toQueue = (row: rows.ComparisonRow) => ({

@@ -1,7 +1,7 @@
 import { connect, isIP, type Socket } from 'node:net'
 import { addAbortSignal } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
-import { findErrorCode } from '../platform/outbound/outbound.ts'
+import { toErrorCode } from '../platform/outbound/outbound.ts'
 import { type Resolve, resolveName, resolvePublicHost } from '../platform/outbound/public-host.ts'
 import { hostOf } from '../platform/outbound/url-rules.ts'
 
@@ -39,7 +39,7 @@ export async function findEngineError(
     const [, status = 'an invalid answer'] = /^HTTP\/1\.\d (\d{3})/.exec(await ping(socket)) ?? []
     return status === '200' ? undefined : `it responded with ${status}`
   } catch (error) {
-    return `it is unreachable (${findErrorCode(error)})`
+    return `it is unreachable (${toErrorCode(error)})`
   }
 }
 

@@ -207,7 +207,7 @@ async function serveRequest(
   request: GatewayRequest,
   client: ClientResponse,
 ): Promise<void> {
-  const { wire, operation } = findOperation(request, grant.terms.protocols)
+  const { wire, operation } = resolveOperation(request, grant.terms.protocols)
   const refuse = (reason: Refusal, message: string) => refuseWith(runtime, grant, wire, client, { reason, message })
   if (operation?.kind === 'hello') return client.answer(200, {})
   if (!listTokens(request.headers, request.query).some((token) => isSecretOf(token, grant.tokenHash)))
@@ -215,7 +215,7 @@ async function serveRequest(
   if (!operation || !grant.terms.protocols.includes(wire.protocol))
     return refuse('path', `Not found: ${request.method} ${request.path.slice(0, 200)} is not available to this trial.`)
   if (operation.kind === 'upgrade') return client.answer(...upgradeRequired(wire))
-  if (operation.kind === 'models') return client.answer(200, listModels(request.path, grant.terms))
+  if (operation.kind === 'models') return client.answer(200, buildModelList(request.path, grant.terms))
 
   const slot = runtime.limiter.enter(grant.id)
   if (!slot) return refuse('busy', 'Too many concurrent calls.')
@@ -227,7 +227,7 @@ async function serveRequest(
 }
 
 /** Finds the protocol that knows the path, preferably one of the grant's. Unknown paths are answered in the first one. */
-function findOperation(
+function resolveOperation(
   { method, path }: GatewayRequest,
   allowed: readonly Protocol[],
 ): { wire: WireProtocol; operation?: WireOperation } {
@@ -261,7 +261,7 @@ const upgradeRequired = (wire: WireProtocol): [number, JsonObject, Record<string
 ]
 
 /** Lists the one model of a grant in the format that the path belongs to. */
-function listModels(path: string, { model, outputTokens, provider }: Terms): JsonObject {
+function buildModelList(path: string, { model, outputTokens, provider }: Terms): JsonObject {
   const namesModel = /\/models\/[^/]/.test(path)
   if (/^\/v1(alpha|beta)\//.test(path)) {
     const geminiModel = { name: `models/${model}`, displayName: model, outputTokenLimit: outputTokens }

@@ -34,7 +34,7 @@ type FailedTry = {
 /** Returns the pause before the next try, or undefined if the call must not be retried. */
 export function computeRetryPause(options: RetryOptions, failed: FailedTry): number | undefined {
   if (failed.tries >= options.triesMax) return undefined
-  const pause = readRequestedPause(failed.headers, failed.now) ?? computeBackoffPause(options, failed)
+  const pause = findRequestedPause(failed.headers, failed.now) ?? computeBackoffPause(options, failed)
   if (pause > options.pauseMaxMs || failed.elapsedMs + pause > options.totalMs) return undefined
   const waitsForWindow = failed.status === RATE_LIMITED && failed.tries === options.triesMax - 1
   return waitsForWindow ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
@@ -48,7 +48,7 @@ const computeBackoffPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, ran
   Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
 
 /** Reads `Retry-After` (seconds or a date), or `Retry-After-Ms`, which some providers send. */
-function readRequestedPause(headers: ResponseHeaders, now: number): number | undefined {
+function findRequestedPause(headers: ResponseHeaders, now: number): number | undefined {
   const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN)
   if (milliseconds >= 0) return milliseconds
   const retryAfter = headers['retry-after']

@@ -261,7 +261,7 @@ export const countOldBodies = (db: Db, days: number) =>
 export const forgetBodies = (db: Db, callId: string) =>
   db.updateTable('gateway_calls').set({ bodies: null }).where('id', '=', callId).execute()
 
-export async function readGrantState(db: Db, id: string): Promise<GrantState | undefined> {
+export async function findGrantState(db: Db, id: string): Promise<GrantState | undefined> {
   const row = await db
     .selectFrom('gateway_grants')
     .select([...GRANT_COLUMNS, sql<Terms>`terms`.as('terms'), 'spent_micros', 'refused_at', 'closed_at'])

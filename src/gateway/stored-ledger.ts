@@ -6,11 +6,11 @@ import {
   countOpenCallRows,
   countRefusal,
   findGrantByTunnelSecret,
+  findGrantState,
   findRefusal,
   insertGrant,
   lockGrantee,
   markLostCalls,
-  readGrantState,
   recordGatewayAlive,
   replaceTunnelSecret,
   reserveCall,
@@ -37,7 +37,7 @@ export const createStoredLedger = (db: Db, { silenceMs }: { silenceMs?: number }
   countOpenCalls: (grantId) => countOpenCallRows(db, grantId),
   noteAlive: (gatewayId) => recordGatewayAlive(db, gatewayId),
   giveUpLostCalls: (grantId) => markLostCalls(db, grantId, silenceMs),
-  read: (grantId) => readGrantState(db, grantId),
+  read: (grantId) => findGrantState(db, grantId),
 })
 
 const RESERVE_TRIES_MAX = 3

@@ -79,14 +79,14 @@ export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usag
   costMicros: calls.some(({ costMicros }) => costMicros === null)
     ? null
     : calls.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
-  costSource: findWorstSource(calls),
+  costSource: toWorstSource(calls),
 })
 
 const BUDGET_KINDS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
 const COST_SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
 
-const findWorstSource = (calls: readonly CountedCall[]): CostSource =>
+const toWorstSource = (calls: readonly CountedCall[]): CostSource =>
   COST_SOURCES[Math.max(0, ...calls.map(({ costSource }) => COST_SOURCES.indexOf(costSource)))] ?? 'metered'
 
 function countOutcomes(calls: readonly RecordedCall[]): Record<CallOutcome, number> {
@@ -116,11 +116,11 @@ function findLastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCa
   const isRecovered = calls.some(
     ({ outcome, settledAt }) => outcome === 'succeeded' && settledAt !== null && settledAt > last.at,
   )
-  return { ...last, isRecovered, lastedMs: last.at.getTime() - findStart(calls, last).getTime() }
+  return { ...last, isRecovered, lastedMs: last.at.getTime() - toFailureStart(calls, last).getTime() }
 }
 
 /** Returns the start of the first call of the unbroken run of failures of the same kind that ends with `last`. */
-function findStart(calls: readonly RecordedCall[], last: Pick<LastFailure, 'kind' | 'at'>): Date {
+function toFailureStart(calls: readonly RecordedCall[], last: Pick<LastFailure, 'kind' | 'at'>): Date {
   const earlier = calls.filter(({ startedAt }) => startedAt <= last.at)
   const lastOther = earlier.findLastIndex(({ failure }) => failure !== last.kind)
   return earlier[lastOther + 1]?.startedAt ?? last.at

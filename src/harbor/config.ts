@@ -1,7 +1,7 @@
 import { type EnvironmentConfig, readEnvironment } from './environment-config.ts'
 import { type Fields, readTable } from './fields.ts'
 import { createReport, type Report } from './report.ts'
-import { findDefaults, isKnownSchema, NEWEST_SCHEMA } from './schema-versions.ts'
+import { isKnownSchema, NEWEST_SCHEMA, resolveDefaults } from './schema-versions.ts'
 import { readEnv } from './settings.ts'
 import {
   type AgentConfig,
@@ -33,7 +33,7 @@ export const CONFIG_FILE = 'task.toml'
 
 export function readConfig(table: { [key: string]: TaskJson }, report: Report): TaskConfig {
   return readTable(table, { path: '', report, dialect: TOML_DIALECT }, (fields) => {
-    const defaults = findDefaults(readSchemaVersion(fields))
+    const defaults = resolveDefaults(readSchemaVersion(fields))
     return {
       package: fields.table('task', readPackage) ?? null,
       source: fields.text('source') ?? null,

@@ -67,13 +67,13 @@ function resolveStep(context: ResolveContext, step: StepConfig | null): TaskStep
     healthcheck: step?.healthcheck ?? null,
     artifacts,
     minReward: step?.minReward ?? [],
-    ...(step ? findWorkdir(files, `${prefix}workdir`) : { workdir: null, setup: null }),
+    ...(step ? resolveWorkdir(files, `${prefix}workdir`) : { workdir: null, setup: null }),
     solution: findSolution(context, prefix),
     trajectory: files.hasFile(`${prefix}trajectory.json`) ? `${prefix}trajectory.json` : null,
   }
 }
 
-const findWorkdir = (files: EnvironmentFiles, folder: string): Pick<TaskStep, 'workdir' | 'setup'> => ({
+const resolveWorkdir = (files: EnvironmentFiles, folder: string): Pick<TaskStep, 'workdir' | 'setup'> => ({
   workdir: files.hasFolder(folder) ? folder : null,
   setup: files.hasFile(`${folder}/setup.sh`) ? `${folder}/setup.sh` : null,
 })
@@ -99,11 +99,11 @@ function resolveVerifier(context: ResolveContext, step: StepConfig | null): Veri
     network: step?.verifier.network ?? verifier.network ?? verifierEnvironment.network,
     collect: [...verifier.collect, ...(step?.verifier.collect ?? [])],
     sandbox,
-    ...(hasTests ? { testFolders: [], testScript: null } : findTests(context, step, verifierEnvironment.os)),
+    ...(hasTests ? { testFolders: [], testScript: null } : resolveTests(context, step, verifierEnvironment.os)),
   }
 }
 
-function findTests(
+function resolveTests(
   { files, report }: ResolveContext,
   step: StepConfig | null,
   os: Environment['os'],

@@ -37,5 +37,5 @@ const BY_VERSION = new Map<string, SchemaDefaults>([
 export const isKnownSchema = (version: string): boolean => BY_VERSION.has(version)
 
 /** Returns the defaults of a schema version. Unknown versions get those of the newest, since versions only add keys. */
-export const findDefaults = (version: string): SchemaDefaults =>
+export const resolveDefaults = (version: string): SchemaDefaults =>
   BY_VERSION.get(version) ?? { agentTimeoutSec: null, resources: UNDECLARED_RESOURCES }

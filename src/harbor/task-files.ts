@@ -207,7 +207,7 @@ function parsePattern(text: string, line: string): IgnorePattern {
   if (shape === '**') return isFolder ? EVERYTHING_IN_FOLDERS : EVERYTHING
   if (shape === '**/*') return EVERYTHING
   if (shape === '**/*/**') return EVERYTHING_IN_FOLDERS
-  return { steps: buildSteps(segments, line), end: findEnd(segments) }
+  return { steps: buildSteps(segments, line), end: toPatternEnd(segments) }
 }
 
 /** Adds the `**` that is implied by a pattern without a slash or with a trailing slash. */
@@ -221,7 +221,7 @@ function normaliseSegments(segments: string[]): string[] {
   return closed.filter((segment, index) => segment !== '**' || closed[index - 1] !== '**')
 }
 
-function findEnd(segments: string[]): IgnorePattern['end'] {
+function toPatternEnd(segments: string[]): IgnorePattern['end'] {
   if (segments.at(-1) === '**') return 'within'
   return segments.at(-1) === '*' ? 'whole' : 'name'
 }

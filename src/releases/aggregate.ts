@@ -1,6 +1,6 @@
 import type { TrialOutcome } from '../comparisons/outcome.ts'
 import type { NamedConfiguration } from '../configurations/schema.ts'
-import { findFrontier, type Point } from '../statistics/frontier.ts'
+import { listFrontier, type Point } from '../statistics/frontier.ts'
 import { type Cohort, type CohortResult, type ResultCell, selectCohort } from './cohort.ts'
 
 /** Description of a setting, taken from the newest comparison that ran it. */
@@ -98,7 +98,7 @@ export function isComplete({ cells }: SettingResult, tasks: readonly string[]): 
 /** Computes the frontier of the publishable settings that have a result for every task. */
 export const computeFrontier = (chosen: readonly SettingResult[]): string[] => {
   const tasks = listTasks(chosen)
-  return findFrontier(chosen.filter((result) => isComplete(result, tasks)).flatMap(toPoints))
+  return listFrontier(chosen.filter((result) => isComplete(result, tasks)).flatMap(toPoints))
 }
 
 function toPoints(result: SettingResult): Point[] {

@@ -49,7 +49,7 @@ export function dedupeTrials(trials: readonly TrialOutcome[]): TrialOutcome[] {
   const first = new Map<string, TrialOutcome>()
   for (const trial of trials) {
     const earlier = first.get(trial.trial)
-    if (!voided.has(trial.trial) && (!earlier || compareAge(trial, earlier) < 0)) first.set(trial.trial, trial)
+    if (!voided.has(trial.trial) && (!earlier || compareRequestTime(trial, earlier) < 0)) first.set(trial.trial, trial)
   }
   return [...first.values()]
 }
@@ -64,20 +64,20 @@ const toCohortKey = ({ harnessVersion, sandbox, verifyMode }: Cohort): string =>
   JSON.stringify([harnessVersion, sandbox, verifyMode])
 
 const compareCohorts = (a: TrialOutcome[], b: TrialOutcome[]): number =>
-  countTasks(b) - countTasks(a) || findNewestTime(b) - findNewestTime(a) || (toSharedKey(a) < toSharedKey(b) ? -1 : 1)
+  countTasks(b) - countTasks(a) || newestTimeOf(b) - newestTimeOf(a) || (toSharedKey(a) < toSharedKey(b) ? -1 : 1)
 
 const countTasks = (trials: TrialOutcome[]): number => new Set(trials.map(({ task }) => task)).size
-const findNewestTime = (trials: TrialOutcome[]): number =>
+const newestTimeOf = (trials: TrialOutcome[]): number =>
   trials.reduce((last, { comparedAt }) => Math.max(last, comparedAt), 0)
 const toSharedKey = ([first]: TrialOutcome[]): string => (first ? toCohortKey(first) : '')
 
 /** Orders trials by when they were requested. The time at which they finished is arbitrary. */
-const compareAge = (a: TrialOutcome, b: TrialOutcome): number =>
+const compareRequestTime = (a: TrialOutcome, b: TrialOutcome): number =>
   a.comparedAt - b.comparedAt || a.attempt - b.attempt || a.comparison - b.comparison || (a.trial < b.trial ? -1 : 1)
 
 function toCells(trials: TrialOutcome[]): ResultCell[] {
-  const cells = [...Map.groupBy(trials.sort(compareAge), ({ task }) => task)].flatMap(([task, [first, ...others]]) =>
-    first ? [toCell(task, [first, ...others])] : [],
+  const cells = [...Map.groupBy(trials.sort(compareRequestTime), ({ task }) => task)].flatMap(
+    ([task, [first, ...others]]) => (first ? [toCell(task, [first, ...others])] : []),
   )
   return cells.sort((a, b) => (a.task < b.task ? -1 : 1))
 }

@@ -101,7 +101,7 @@ export function buildDisclosure(
       voided: run.voided,
     },
     tasks: { approved: approved.length, published: tasks.length, excluded: countExcluded(approved, tasks, run) },
-    attempts: { min: attempts.length === 0 ? 0 : findMin(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
+    attempts: { min: attempts.length === 0 ? 0 : minOf(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
     harnesses: listHarnessVersions(cohorts),
     sandboxes: listDistinct(cohorts.map(({ sandbox }) => sandbox)),
     verifyModes: listDistinct(cohorts.map(({ verifyMode }) => verifyMode)),
@@ -124,7 +124,7 @@ function summarizeResources(chosen: readonly SettingResult[]): ResourceSpans | n
 
 /** Returns minimum and maximum. No limit counts as infinite. */
 function toSpan(limits: readonly (number | null)[]): ResourceSpans['cpus'] {
-  const [min, max] = [findMin(limits.map(toUpperBound)), limits.map(toUpperBound).reduce((a, b) => Math.max(a, b))]
+  const [min, max] = [minOf(limits.map(toUpperBound)), limits.map(toUpperBound).reduce((a, b) => Math.max(a, b))]
   return { min: Number.isFinite(min) ? min : null, max: Number.isFinite(max) ? max : null }
 }
 
@@ -141,7 +141,7 @@ function countExcluded(approved: readonly string[], tasks: readonly string[], ru
   return reasons.filter(({ count }) => count > 0)
 }
 
-const findMin = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.min(a, b))
+const minOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.min(a, b))
 
 function listHarnessVersions(cohorts: readonly { harness: string; harnessVersion: string }[]) {
   const all = cohorts.map(({ harness, harnessVersion: version }) => ({ harness, version }))

@@ -41,7 +41,7 @@ export async function previewRelease(
   settingIds?: readonly string[],
 ): Promise<Preview> {
   const chosen = selectResults(context.facts.results, settingIds)
-  return buildPreview(context, chosen, await findBlockers(deps, context))
+  return buildPreview(context, chosen, await listBlockers(deps, context))
 }
 
 /** Selects publishable settings: the given ones, or all. */
@@ -58,7 +58,7 @@ export function selectResults(
   return results.filter(({ id, reason }) => settingIds.includes(id) && reason === undefined)
 }
 
-export async function findBlockers(
+export async function listBlockers(
   { db, publicOwners }: ReleasePreviewDeps & { db: Db },
   { repository, publisher, facts }: ReleaseContext,
 ): Promise<Preview['blockers']> {

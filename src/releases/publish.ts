@@ -14,8 +14,8 @@ import {
   explainNameTaken,
   explainNotAssigned,
   explainNotPublic,
-  findBlockers,
   fullNameOf,
+  listBlockers,
   loadReleaseContext,
   type Publisher,
   previewRelease,
@@ -92,7 +92,7 @@ async function publishLocked(
   input: ScannedPublishInput,
 ): Promise<PublishResult | StaleResult> {
   const { facts, head, repository } = context
-  const blockers = new Set((await findBlockers(deps, context)).map(({ code }) => code))
+  const blockers = new Set((await listBlockers(deps, context)).map(({ code }) => code))
   if (blockers.has(ownerNotAssigned.code)) throw new Problem(ownerNotAssigned, explainNotAssigned(repository.owner))
   if (blockers.has(nameTaken.code)) throw new Problem(nameTaken, explainNameTaken(repository))
   if (facts.fingerprint !== input.fingerprint) return toStale('Results have changed since the preview.')

@@ -3,7 +3,7 @@ import { openContent } from '../contents/contents.ts'
 import { ArchiveRefused, tarStream } from '../harbor/archive-stream.ts'
 import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
 import { sanitizeText } from '../harbor/report.ts'
-import { findCredentials } from '../harbor/safety/rules/credentials.ts'
+import { matchCredentials } from '../harbor/safety/rules/credentials.ts'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -42,7 +42,7 @@ export async function requireNoSecrets(
 /** Scans complete files of any type, because published files are readable by anyone. */
 async function scanTask(blobs: Blobs, { taskId, archive }: ReleaseTask): Promise<SecretFinding[]> {
   if (!isDigest(archive)) throw new Error('Invalid archive digest of a task')
-  const secrets = await findSecrets(openContent(blobs, archive))
+  const secrets = await listSecrets(openContent(blobs, archive))
   return secrets.map((secret) => ({ task: taskId, ...secret }))
 }
 
@@ -77,8 +77,8 @@ type SecretScanFile = { path: string; content: AsyncIterable<Buffer> }
 const ARCHIVE_NAME = /\.(?:tar|tar\.gz|tgz)$/i
 const UNPACK_LIMITS = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: 200, timeMs: 600_000 }
 
-/** Finds suspected secrets in files and in archives among them. Nested archives are not opened. */
-async function findSecrets(files: AsyncIterable<SecretScanFile>): Promise<SuspectedSecret[]> {
+/** Lists suspected secrets in files and in archives among them. Nested archives are not opened. */
+async function listSecrets(files: AsyncIterable<SecretScanFile>): Promise<SuspectedSecret[]> {
   const secrets: SuspectedSecret[] = []
   for await (const { path, content } of files) {
     if (!ARCHIVE_NAME.test(path)) secrets.push(...(await scanFile(path, content)))
@@ -109,7 +109,7 @@ async function scanFile(path: string, content: AsyncIterable<Buffer>): Promise<S
   const secrets = new Map<string, SuspectedSecret>()
   let linesBefore = 0
   for await (const { text, nextStart } of readWindows(content)) {
-    for (const { line = 1, detail } of findCredentials({ path, text, isWhole: false }))
+    for (const { line = 1, detail } of matchCredentials({ path, text, isWhole: false }))
       secrets.set(`${linesBefore + line} ${detail}`, { path, line: linesBefore + line, detail })
     linesBefore += countLineBreaks(text.slice(0, nextStart))
   }

@@ -84,7 +84,7 @@ async function hasAllCommits(gitDir: string, { commits, signal }: MirrorOptions)
   if (!commits || !(await exists(gitDir))) return false
   try {
     await using repository = await openClone(gitDir, { signal })
-    return (await findMissingCommits(repository.location, commits, signal)).length === 0
+    return (await listMissingCommits(repository.location, commits, signal)).length === 0
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof GitFailed || error instanceof RepositoryUnreadable) return false
@@ -255,7 +255,7 @@ export async function findCommits(
   return names.map((_, at) => (COMMIT.test(lines[at] ?? '') ? lines[at]?.split(' ', 1)[0] : undefined))
 }
 
-export async function findMissingCommits(
+export async function listMissingCommits(
   location: GitLocation,
   commits: readonly string[],
   signal: AbortSignal,

@@ -18,7 +18,7 @@ import {
   searchLines,
 } from '../results/results.ts'
 import { readHistory, readPublicRelease } from '../results/schema.ts'
-import { findFrontier } from '../statistics/frontier.ts'
+import { listFrontier } from '../statistics/frontier.ts'
 import { computeSmallestDifference } from '../statistics/intervals.ts'
 import {
   type AcrossKind,
@@ -190,7 +190,7 @@ export function reprice(release: Release, prices: ReadonlyMap<string, Prices>): 
     return { id: setting.id, factor, setting: factor === undefined ? setting : scaleCost(setting, factor) }
   })
   const complete = converted.filter(({ setting }) => setting.stats.coverage === 100)
-  const ids = findFrontier(complete.map(({ setting }) => toPoint(setting)))
+  const ids = listFrontier(complete.map(({ setting }) => toPoint(setting)))
   return {
     release: {
       ...release,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type BootstrapTrack, estimateFrontierProbabilities, findFrontier } from './frontier.ts'
+import { type BootstrapTrack, estimateFrontierProbabilities, listFrontier } from './frontier.ts'
 
 const SEED = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const track = (id: string, passed: string, micros: readonly number[]): BootstrapTrack => ({
@@ -21,7 +21,7 @@ test('with a single task every draw is equal, so that the frontier rule alone de
         all.map(({ id, isPassed, micros }) => ({ id, passed: [isPassed], micros: [micros] })),
         SEED,
       )
-      const unbeaten = findFrontier(
+      const unbeaten = listFrontier(
         all.map(({ id, isPassed, micros }) => ({ id, micros, tasks: 1, passed: Number(isPassed) })),
       )
       for (const { id } of all) expect(found.get(id)).toBe(unbeaten.includes(id) ? 1 : 0)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { findFrontier, type Point } from './frontier.ts'
+import { listFrontier, type Point } from './frontier.ts'
 
 const point = (id: string, passed: number, micros: number, tasks = 10): Point => ({ id, tasks, passed, micros })
 
@@ -50,8 +50,8 @@ test.each<[guarantee: string, points: Point[], ids: string[]]>([
     ['b'],
   ],
 ])('%s', (_, points, ids) => {
-  expect(findFrontier(points)).toEqual(ids)
-  expect(findFrontier(points.toReversed())).toEqual(ids)
+  expect(listFrontier(points)).toEqual(ids)
+  expect(listFrontier(points.toReversed())).toEqual(ids)
 })
 
 const points = fc.uniqueArray(
@@ -76,7 +76,7 @@ test('a setting with a pass is on the frontier unless another setting beats it',
       const passing = all.filter(({ passed }) => passed > 0)
       const eligible = passing.length > 0 ? passing : all
       const unbeaten = eligible.filter((each) => !all.some((other) => isBetter(other, each)))
-      expect(findFrontier(all).toSorted()).toEqual(unbeaten.map(({ id }) => id).toSorted())
+      expect(listFrontier(all).toSorted()).toEqual(unbeaten.map(({ id }) => id).toSorted())
     }),
   )
 })
@@ -84,7 +84,7 @@ test('a setting with a pass is on the frontier unless another setting beats it',
 test('along the frontier cost and accuracy rise together, and ties are ordered by id', () => {
   fc.assert(
     fc.property(points, (all) => {
-      const found = findFrontier(all).flatMap((id) => all.filter((each) => each.id === id))
+      const found = listFrontier(all).flatMap((id) => all.filter((each) => each.id === id))
       for (const [index, next] of found.slice(1).entries()) {
         const previous = found[index]
         if (!previous) throw new Error('There is a previous setting.')

@@ -5,7 +5,7 @@ export type Point = { id: string; tasks: number; passed: number; micros: number 
  * Returns the ids of the settings that no other setting beats, from cheap to expensive and then by id. Exact ties all
  * stay. A setting that passed nothing is left out unless no setting passed anything.
  */
-export function findFrontier(points: readonly Point[]): string[] {
+export function listFrontier(points: readonly Point[]): string[] {
   const somePass = points.some(({ passed }) => passed > 0)
   return points
     .filter((point) => point.passed > 0 || !somePass)

@@ -173,7 +173,7 @@ export type Rank = { best: number; worst: number }
  * Computes the range of ranks of each setting. All pairs are tested; Holm's method keeps the probability of even one false
  * claim at 5 %.
  */
-export const computeRanks = (all: readonly Scores[]): Rank[] => countRanks(all.length, findClaims(all))
+export const computeRanks = (all: readonly Scores[]): Rank[] => countRanks(all.length, listClaims(all))
 
 /** A setting that was shown to be better than another. Both are positions in the list of settings. */
 type RankClaim = { winner: number; loser: number }
@@ -190,7 +190,7 @@ export function countRanks(settings: number, claims: readonly RankClaim[]): Rank
   return Array.from(betterCounts, (count, index) => ({ best: 1 + count, worst: settings - (worseCounts[index] ?? 0) }))
 }
 
-function findClaims(all: readonly Scores[]): RankClaim[] {
+function listClaims(all: readonly Scores[]): RankClaim[] {
   const tracks = toTracks(all)
   const tested = tracks.flatMap((a, first) =>
     tracks.slice(first + 1).flatMap((b, offset) => {

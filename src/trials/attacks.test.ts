@@ -5,7 +5,7 @@ import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { createCommandHarness, oracle } from '../harnesses/reference.ts'
-import { findMode } from './calibrate.ts'
+import { chooseMode } from './calibrate.ts'
 import type { VerifyMode } from './record.ts'
 import { findStaticWeakness } from './verifier-strength.ts'
 
@@ -45,7 +45,7 @@ inSandboxes(({ runner, share, isFull }) => {
       const signal = new AbortController().signal
       const options = { variables: {}, signal, onPhase: () => {}, outputFolder: runner.folder }
       const request = { task: read, digest, folder, ...options }
-      const found = await findMode(runner.provider, request)
+      const found = await chooseMode(runner.provider, request)
       if (found.kind === 'unfit') throw new Error(found.reason)
       const weakness = await findStaticWeakness(runner.provider, request, found)
       const wins = ATTACKS.filter((attack) => attack.task === task).map((attack) => wonIn(attack, found.mode))

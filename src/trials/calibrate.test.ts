@@ -5,7 +5,7 @@ import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
-import { calibrate, findMode } from './calibrate.ts'
+import { calibrate, chooseMode } from './calibrate.ts'
 import { findStaticWeakness, rateStrength } from './verifier-strength.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>
@@ -28,7 +28,7 @@ const outcomes = (cheats: { id: string; outcome: string }[], outcome: string): s
 
 test('calibration chooses the strictest mode in which the solution passes', async () => {
   const found = async (name: string, files: Record<string, string>) =>
-    findMode(runner.provider, await requestFor(name, files))
+    chooseMode(runner.provider, await requestFor(name, files))
   expect(await found('strict', {})).toMatchObject({ kind: 'fit', mode: 'workspace', verifierNetwork: 'declared' })
   const outside = {
     'solution/solve.sh': '#!/bin/sh\necho hello > /srv/hello.txt\n',

@@ -59,7 +59,7 @@ type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'network
 
 /** Finds the strictest mode, then tries the known cheats in it. Throws SandboxUnavailable if the sandbox is broken. */
 export async function calibrate(provider: SandboxProvider, request: CalibrationRequest): Promise<Calibration> {
-  const modeResult = await findMode(provider, request)
+  const modeResult = await chooseMode(provider, request)
   if (modeResult.kind === 'unfit') return modeResult
 
   const { mode: verifyMode, carried } = modeResult
@@ -82,7 +82,7 @@ export async function calibrate(provider: SandboxProvider, request: CalibrationR
 }
 
 /** Finds the strictest mode in which the reference solution scores 1 and a no-op does not, with the least network. */
-export async function findMode(
+export async function chooseMode(
   provider: SandboxProvider,
   request: CalibrationRequest,
 ): Promise<FitCalibration | UnfitCalibration> {
@@ -139,7 +139,7 @@ export const toNetworks = ({ agentNetwork, verifierNetwork }: NetworkNeeds): Non
  * Runs the reference solution to find the paths outside the working directory that it changes. Only needed if the mode is
  * given: calibration finds them too.
  */
-export async function findSolutionPaths(
+export async function listSolutionPaths(
   provider: SandboxProvider,
   { onTrial, ...request }: CalibrationRequest,
   verifyMode: VerifyMode,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findFailedTests } from './failed-tests.ts'
+import { listFailedTests } from './failed-tests.ts'
 
 test.each([
   ['the grader', "not passed: 'tests/test_a.py::test_one'", ['tests/test_a.py::test_one']],
@@ -19,13 +19,13 @@ test.each([
   ['repetition', '--- FAIL: TestAdd\n--- FAIL: TestAdd', ['TestAdd']],
   ['prose', 'The tests FAILED because of you.\nnot passed', []],
 ])('finds the failed tests of %s', (_, output, names) => {
-  expect(findFailedTests(output)).toEqual(names)
+  expect(listFailedTests(output)).toEqual(names)
 })
 
 test('bounds hostile output and makes it printable', () => {
   const many = Array.from({ length: 1000 }, (_, n) => `--- FAIL: Test${n}`).join('\n')
-  expect(findFailedTests(many)).toHaveLength(50)
-  expect(findFailedTests(`not ok 1 - ${'x'.repeat(1500)}`)[0]).toHaveLength(200)
-  expect(findFailedTests(`not ok 1 - a\u202eb`)).toEqual(['a\ufffdb'])
-  expect(findFailedTests(`not ok 1 - ${'x'.repeat(100_000)}`)).toEqual([])
+  expect(listFailedTests(many)).toHaveLength(50)
+  expect(listFailedTests(`not ok 1 - ${'x'.repeat(1500)}`)[0]).toHaveLength(200)
+  expect(listFailedTests(`not ok 1 - a\u202eb`)).toEqual(['a\ufffdb'])
+  expect(listFailedTests(`not ok 1 - ${'x'.repeat(100_000)}`)).toEqual([])
 })

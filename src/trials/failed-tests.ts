@@ -26,7 +26,7 @@ const NAME_LENGTH_MAX = 200
 const LINE_LENGTH_MAX = 2000
 
 /** Returns the names of failed tests in the output of a verifier, in order and without repetition. The text is untrusted. */
-export function findFailedTests(output: string): string[] {
+export function listFailedTests(output: string): string[] {
   const names = new Set<string>()
   for (const line of stripVTControlCharacters(output).split('\n')) {
     const name = line.length > LINE_LENGTH_MAX ? undefined : findFailedTest(line.trim())
@@ -55,5 +55,5 @@ export async function readFailedTests(logFile: string): Promise<string[]> {
   const { size } = await file.stat()
   const position = Math.max(0, size - OUTPUT_BYTES_MAX)
   const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(size, OUTPUT_BYTES_MAX)), { position })
-  return findFailedTests(buffer.subarray(0, bytesRead).toString())
+  return listFailedTests(buffer.subarray(0, bytesRead).toString())
 }

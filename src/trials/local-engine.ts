@@ -14,7 +14,7 @@ import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { suggestName } from '../platform/suggestion.ts'
 import { reapScratchFolders } from '../sandboxes/kernel/ownership.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
-import { type Calibration, calibrate, findMode, findSolutionPaths, toNetworks } from './calibrate.ts'
+import { type Calibration, calibrate, chooseMode, listSolutionPaths, toNetworks } from './calibrate.ts'
 import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
 import { runTrial } from './run-trial.ts'
 import type { TrialModel, TrialRequest } from './trial-request.ts'
@@ -68,10 +68,10 @@ export async function runLocalTrial(options: LocalTrialOptions): Promise<TrialRe
   const request = { ...common, model, bundles, savesPatch: true }
   if (options.verifyMode !== undefined) {
     const verifyMode = parseMode(options.verifyMode)
-    const carried = harness.isControl ? [] : await findSolutionPaths(provider, { ...request, onTrial }, verifyMode)
+    const carried = harness.isControl ? [] : await listSolutionPaths(provider, { ...request, onTrial }, verifyMode)
     return runTrial(provider, { ...request, harness, verifyMode, carried })
   }
-  const calibrated = await findMode(provider, {
+  const calibrated = await chooseMode(provider, {
     ...request,
     onPhase: () => {},
     onTrial: (purpose) => onTrial(`Finding the verify mode: ${purpose}`),

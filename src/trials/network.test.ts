@@ -7,7 +7,7 @@ import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { oracle } from '../harnesses/reference.ts'
-import { findMode } from './calibrate.ts'
+import { chooseMode } from './calibrate.ts'
 import { runTrial } from './run-trial.ts'
 
 // The internet is a server of this machine at a public address.
@@ -95,7 +95,7 @@ test.each([
   ['the agent', SOLVE_BY_ASKING, { agentNetwork: 'required', verifierNetwork: 'required' }],
   ['neither', {}, { agentNetwork: 'declared', verifierNetwork: 'declared' }],
 ])('calibration detects that a task without a declared network needs one for %s', async (name, files, needs) => {
-  expect(await findMode(runner.provider, await requestFor(name, files))).toMatchObject({
+  expect(await chooseMode(runner.provider, await requestFor(name, files))).toMatchObject({
     kind: 'fit',
     mode: 'workspace',
     ...needs,
@@ -104,7 +104,7 @@ test.each([
 
 test('calibration does not try networks that the task forbids', async () => {
   const closed = { ...declaring('', 'network_mode = "no-network"'), ...JUDGE_BY_ASKING }
-  const found = await findMode(runner.provider, await requestFor('closed', closed))
+  const found = await chooseMode(runner.provider, await requestFor('closed', closed))
   expect(found.kind).toBe('unfit')
   expect(found.attempts.map(({ verifierNetwork }) => verifierNetwork)).not.toContain('required')
 })

@@ -34,7 +34,7 @@ export async function inspectTargetPaths(
   { workdir, mounts }: { workdir: string; mounts: readonly Mount[] },
   files: readonly ConfigurationFile[],
 ): Promise<PlacedFiles> {
-  const newFolders = await findNewFolders(untouched, workdir, files)
+  const newFolders = await listNewFolders(untouched, workdir, files)
   const paths = files.map(({ path }) => posix.join(workdir, path))
   const originals: OriginalFile[] = []
   for (const path of paths) {
@@ -49,7 +49,7 @@ const toUnfit = (path: string, reason: string): HarnessUnfit =>
   new HarnessUnfit(`The configuration cannot place ${path}: ${reason}.`)
 
 /** Lists the folders above the files that the task does not have, outermost first. */
-async function findNewFolders(
+async function listNewFolders(
   untouched: StoppedSandbox,
   workdir: string,
   files: readonly ConfigurationFile[],

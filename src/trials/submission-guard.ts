@@ -113,7 +113,7 @@ async function listGitUploads(from: StoppedSandbox, { configs, hooks }: Submissi
     if (path.endsWith('/config.worktree') || (await isGitFolder(posix.dirname(path))))
       uploads.push(toTextUpload(path, sanitizeGitConfig((await readText(from, path)) ?? '')))
   }
-  for (const path of hooks) if (await isGitFolder(findGitFolder(path))) uploads.push(toTextUpload(path, ''))
+  for (const path of hooks) if (await isGitFolder(toGitFolder(path))) uploads.push(toTextUpload(path, ''))
   return uploads
 }
 
@@ -133,7 +133,7 @@ async function listStartupUploads(
 }
 
 /** Returns the folder of a repository, given a file in its folder `hooks` or a file in place of that folder. */
-const findGitFolder = (hook: string): string =>
+const toGitFolder = (hook: string): string =>
   posix.dirname(posix.basename(hook) === 'hooks' ? hook : posix.dirname(hook))
 
 const hasGitFolders = async (from: StoppedSandbox, folder: string): Promise<boolean> =>

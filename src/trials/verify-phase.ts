@@ -63,8 +63,8 @@ export async function verifyFresh(
   const { verifyMode } = context.request
   const { workdir } = environment
   const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
-  const carried = await findPathsToCarry(context, environment, mode, from)
-  const startupFiles = await findStartupFilesToKeep(context, mode, from, [workdir, ...carried])
+  const carried = await listPathsToCarry(context, environment, mode, from)
+  const startupFiles = await listStartupFilesToKeep(context, mode, from, [workdir, ...carried])
   const attempts = listVerifierBases(mode, { from, workdir, carried }).map((base) => ({
     note: FALLBACK_NOTES[base.kind],
     run: () => {
@@ -77,7 +77,7 @@ export async function verifyFresh(
 }
 
 /** Returns the startup files in the submission that the reference solution changes: they are part of the work. */
-async function findStartupFilesToKeep(
+async function listStartupFilesToKeep(
   { request }: StepContext,
   mode: VerifyMode,
   from: StoppedSandbox | undefined,
@@ -89,7 +89,7 @@ async function findStartupFilesToKeep(
 }
 
 /** Returns the paths outside the working directory that the reference solution changes. */
-async function findPathsToCarry(
+async function listPathsToCarry(
   { request }: StepContext,
   { workdir }: RunningEnvironment,
   mode: VerifyMode,
@@ -109,7 +109,7 @@ export async function verifySeparately(
   step: TaskStep,
   { collected, from }: { collected: CollectedArtifact[]; from: StoppedSandbox | undefined },
 ): Promise<StepVerdict> {
-  const startupFiles = await findStartupFilesToKeep(context, 'workspace', from, listPaths(collected))
+  const startupFiles = await listStartupFilesToKeep(context, 'workspace', from, listPaths(collected))
   const verify = (artifacts: CollectedArtifact[]) =>
     runVerifier(context, environment, step, {
       mode: 'workspace',
@@ -121,7 +121,7 @@ export async function verifySeparately(
     { note: '', run: () => verify(collected) },
     {
       note: "Artifacts that cannot be put into the verifier's environment were not judged.",
-      run: async () => verify(await findUploadable(context, environment, collected)),
+      run: async () => verify(await listUploadable(context, environment, collected)),
     },
     { note: 'No artifact was judged.', run: () => verify([]) },
   ])
@@ -135,7 +135,7 @@ const toUploads = ({ path, tar }: CollectedArtifact): SandboxUpload[] =>
   tar === undefined ? [] : [{ target: posix.dirname(path), tar: createReadStream(tar) }]
 
 /** Returns the artifacts with which a sandbox can be started, each tried alone. */
-async function findUploadable(
+async function listUploadable(
   context: StepContext,
   environment: RunningEnvironment,
   artifacts: CollectedArtifact[],
@@ -219,7 +219,7 @@ async function runVerifier(
       network,
       limits,
     },
-    command: { command: [findTestScript(step)], ...limits, user: user ?? undefined },
+    command: { command: [toTestScript(step)], ...limits, user: user ?? undefined },
   }).finally(() => network.close())
   context.removeLater(sandbox)
   await context.request.onVerified?.(reward.folder)
@@ -235,7 +235,7 @@ async function addFailedTests(context: StepContext, outcome: ReturnType<typeof t
 }
 
 /** Returns the path of the test script in the sandbox. Images that contain the tests have it at Harbor's path. */
-function findTestScript({ verifier }: TaskStep): string {
+function toTestScript({ verifier }: TaskStep): string {
   const script = verifier.testScript ?? 'tests/test.sh'
   const folder = verifier.testFolders.findLast((candidate) => verifier.testScript?.startsWith(`${candidate}/`))
   return script.replace(folder ?? 'tests', '/tests')
@@ -268,7 +268,7 @@ export async function verifyLive(context: StepContext, running: RunningSandbox, 
   if (copied.code !== 0)
     return { verifier: await running.end(copied), reward: null, rewards: {}, error: TESTS_NOT_COPIED, network }
   const ran = await running.exec('verifier', {
-    command: [findTestScript(step)],
+    command: [toTestScript(step)],
     seconds: verifier.timeoutSec,
     outputBytes: VERIFIER_OUTPUT_BYTES,
     env: fillEnv(verifier.env, context.request.variables),

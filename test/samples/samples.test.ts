@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openFolderSource } from '../../src/harbor/folder-source.ts'
 import { readTask } from '../../src/harbor/read-task.ts'
-import { calibrate, findMode } from '../../src/trials/calibrate.ts'
+import { calibrate, chooseMode } from '../../src/trials/calibrate.ts'
 import { inSandboxes } from '../support/trials/in-sandboxes.ts'
 
 const SAMPLES = new URL('../../samples/tasks', import.meta.url).pathname
@@ -23,7 +23,7 @@ inSandboxes(({ runner, share }) => {
     const folder = join(SAMPLES, name)
     const { task, digest } = await readTask(await openFolderSource(folder))
     const signal = new AbortController().signal
-    return (process.env.ASSAY_TEST_LONG ? calibrate : findMode)(runner.provider, {
+    return (process.env.ASSAY_TEST_LONG ? calibrate : chooseMode)(runner.provider, {
       task,
       digest,
       folder,

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Comparison, ComparisonMatrix, ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../../src/comparisons/statistics/schema.ts'
 import { orderSettings, toCell } from '../app/comparisons/map-model.ts'
-import { findFrontier, isControl, nameSetting, STATE_NAMES } from '../app/comparisons/text.ts'
+import { isControl, listFrontier, nameSetting, STATE_NAMES } from '../app/comparisons/text.ts'
 import { drawFrontierChart } from '../components/chart.ts'
 import { formatCount, formatInterval, type Html, percent, plural, renderDate, usd } from '../components/format.ts'
 import { renderDisplayText, renderExportPage, toDisplayText } from './layout.ts'
@@ -40,7 +40,7 @@ ${renderFailures(exported)}`
 
 function renderChart(comparison: Comparison): Html {
   const measured = comparison.settings.filter((setting) => !isControl(setting))
-  const frontier = findFrontier(measured)
+  const frontier = listFrontier(measured)
   const settings = measured.flatMap(({ accuracy, costPerTaskUsd, ...setting }) =>
     accuracy === null || costPerTaskUsd === null
       ? []

@@ -12,7 +12,7 @@ import { readTask } from '../../harbor/read-task.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
 import { type SandboxProvider, SandboxUnavailable, SandboxUnreachable } from '../../sandboxes/sandbox.ts'
-import { findMode, toNetworks } from '../../trials/calibrate.ts'
+import { chooseMode, toNetworks } from '../../trials/calibrate.ts'
 import { runTrial } from '../../trials/run-trial.ts'
 import type { AgentConfiguration, TrialRequest } from '../../trials/trial-request.ts'
 import { type CalibrationInput, type CalibrationResult, CredentialGone, type TrialEngine } from './engine.ts'
@@ -93,7 +93,7 @@ async function calibrateTask(
   request: BaseTrialRequest,
 ): Promise<CalibrationResult> {
   try {
-    return await findMode(provider, request)
+    return await chooseMode(provider, request)
   } catch (error) {
     request.signal.throwIfAborted()
     if (!(error instanceof SandboxUnavailable)) throw error

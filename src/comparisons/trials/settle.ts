@@ -11,7 +11,7 @@ import type { OnStep } from '../steps.ts'
 import type { StoredArtifact } from './artifacts.ts'
 import { enqueueTrial } from './queue/queue.ts'
 import { deleteRunningAgent } from './queue/sql.ts'
-import { readTrialSpend, takeTrialSpend, toPublicUsage } from './spend.ts'
+import { findTrialSpend, takeTrialSpend, toPublicUsage } from './spend.ts'
 import { findTrialState, insertFailedAttempt, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
 
 /** How one attempt of a trial ended. */
@@ -65,7 +65,7 @@ export async function settleAttempt(
   { retryMs, step = () => {} }: SettleOptions,
 ): Promise<number> {
   const spentMicros = await takeTrialSpend(tx, trial)
-  const end = toTrialEnd(trial, ending, await readTrialSpend(tx, trial))
+  const end = toTrialEnd(trial, ending, await findTrialSpend(tx, trial))
   if (ending.kind === 'stopped')
     await pauseComparison(tx, trial.comparison, ending.reason, storableText(ending.message))
   const isRetried = end.state === 'queued' && (await isComparisonRunning(tx, trial.comparison))

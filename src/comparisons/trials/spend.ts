@@ -27,7 +27,7 @@ export const takeTrialSpend = async (tx: Db, trial: TrialFacts): Promise<number>
   trial.provider === 'none' ? 0 : takeSpend(tx, { workspaceId: trial.workspaceId, grantee: toTrialGrantee(trial) })
 
 /** Reads cost and usage of all attempts of a trial. Undefined for trials without a model. */
-export const readTrialSpend = async (tx: Db, trial: TrialFacts): Promise<GranteeSpend | undefined> =>
+export const findTrialSpend = async (tx: Db, trial: TrialFacts): Promise<GranteeSpend | undefined> =>
   trial.provider === 'none'
     ? undefined
     : readGranteeSpend(tx, { workspaceId: trial.workspaceId, grantee: toTrialGrantee(trial) })

@@ -121,7 +121,7 @@ async function post(
     if (answer.statusCode === 200 && isObject(json)) return json
     if (answer.statusCode === 200)
       throw new ModelCallFailed(200, 'The answer is not a JSON object, or is nested too deeply.')
-    throw new ModelCallFailed(answer.statusCode, `The model answered ${answer.statusCode}: ${findErrorMessage(json)}`)
+    throw new ModelCallFailed(answer.statusCode, `The model answered ${answer.statusCode}: ${toErrorMessage(json)}`)
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof ModelCallFailed) throw error
@@ -141,7 +141,7 @@ async function readStream(body: ResponseBody, assemble: ClientProtocol['assemble
   await readChunks(body, STREAM_BYTES_MAX, reader.push)
   reader.end()
   const failed = events.find(isFailure)
-  if (failed) throw new ModelCallFailed(200, `The model answered with an error: ${findErrorMessage(failed)}`)
+  if (failed) throw new ModelCallFailed(200, `The model answered with an error: ${toErrorMessage(failed)}`)
   const answer = assemble(events)
   if (!answer) throw new ModelCallFailed(null, 'The answer of the model broke off.')
   return answer
@@ -174,7 +174,7 @@ async function readChunks(body: ResponseBody, bytesMax: number, take: (chunk: Ui
 const MESSAGE_LENGTH_MAX = 500
 
 /** Returns the message of an error answer or event, where the protocols have it. The text is untrusted. */
-function findErrorMessage(json: Json | undefined): string {
+function toErrorMessage(json: Json | undefined): string {
   const { error, response, message: direct } = objectOf(json)
   const message = objectOf(error ?? objectOf(response).error).message ?? direct
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'

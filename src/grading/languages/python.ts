@@ -75,7 +75,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const extras = installableExtras(tree)
   const itself = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
   const constraints = listConstraints(tree)
-  const python = findBase(tree)
+  const python = chooseBase(tree)
   const indexDay = findIndexDay(tree, python)
   const install = (words: string) => installLine(words, { indexDay, isConstrained: constraints.length > 0 })
   const installFile = (path: string): string => install(`-r ${quoteWord(path)}`)
@@ -161,7 +161,7 @@ const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookwor
  * are excluded. Of the others, those supported at the time of the commit are used, or else the oldest; among several, one
  * that the CI files name is preferred.
  */
-function findBase(tree: TreeFacts): PythonBase {
+function chooseBase(tree: TreeFacts): PythonBase {
   const named = /^(?:cpython-?)?(3\.\d+)/m.exec(tree.texts.get('.python-version') ?? '')?.[1]
   const wanted = named ? `==${named}` : (requiredPython(tree) ?? '')
   const accepted = BASES.filter(({ minor }) => accepts(wanted, minor))

@@ -99,7 +99,7 @@ async function resolveValidDataset(
 ): Promise<Resolution> {
   if (await isFile(join(folder, 'task.toml'))) return { kind: 'not_a_dataset' }
   const { org, name, ref } = reference
-  const { version, description, listed, manifest } = await listDataset(folder, org, name)
+  const { version, description, listed, manifest } = await readDataset(folder, org, name)
   if (ref.kind !== 'digest' && !matchesVersion(ref, version)) return toOtherVersion(registry, version)
   if (listed.length === 0) return { kind: 'empty' }
   if (listed.length > tasksMax) return { kind: 'too_many', count: listed.length }
@@ -155,14 +155,14 @@ type FolderDataset = {
 }
 
 /** Lists the tasks of the manifest, or without one, all folders that contain a task.toml. */
-async function listDataset(folder: string, org: string, name: string): Promise<FolderDataset> {
+async function readDataset(folder: string, org: string, name: string): Promise<FolderDataset> {
   const manifest = await findManifest(folder)
   if (manifest && manifest.dataset.name !== `${org}/${name}`) {
     throw new FolderInvalid(`${MANIFEST_FILE} belongs to ${sanitizeText(manifest.dataset.name)}.`)
   }
   const listed = manifest?.tasks
     ? manifest.tasks.map((task) => toFolderTask(task, folder))
-    : await findTaskFolders(folder, org)
+    : await listFolderTasks(folder, org)
   return {
     version: manifest?.dataset.version,
     description: manifest?.dataset.description ?? '',
@@ -176,7 +176,7 @@ function toFolderTask(task: NonNullable<DatasetManifest['tasks']>[number], folde
   return { org, name, folder: join(folder, task.path ?? name), digest: task.digest }
 }
 
-async function findTaskFolders(folder: string, org: string): Promise<FolderTask[]> {
+async function listFolderTasks(folder: string, org: string): Promise<FolderTask[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink()).map(({ name }) => name)
   const tasks: FolderTask[] = []

@@ -77,7 +77,7 @@ async function resolve(
   const version = await findVersion(context, reference)
   if (!version) return { kind: (await findPackageType(context, reference)) === 'task' ? 'not_a_dataset' : 'unknown' }
   if (version.yanked_at) return { kind: 'yanked', reason: sanitizeText(version.yanked_reason ?? ''), tasks: [] }
-  const members = await listMembers(context, version, options.tasksMax)
+  const members = await fetchMembers(context, version, options.tasksMax)
   if (typeof members === 'number') return { kind: 'too_many', count: members }
   if (members.length === 0) return { kind: 'empty' }
   return findRefusal(members) ?? resolveListed(context, reference, { version, members, registry: options.registry })
@@ -229,7 +229,7 @@ async function findPackageType(
 }
 
 /** Lists the tasks of a version, or returns only their number if there are more than `tasksMax`. */
-async function listMembers(
+async function fetchMembers(
   context: PackageQueryContext,
   version: DatasetVersion,
   tasksMax: number,

@@ -22,9 +22,9 @@ type GraderContext = ScriptTrust & { submission: readonly string[] }
 export function findGraderLeak(script: GraderContext, commands: readonly ShellCommand[]): string | undefined {
   const lists = [...listCommandLists(commands)].map(({ list }) => list)
   const all = lists.flat()
-  const candidates = findCandidates(script)
+  const candidates = listCandidates(script)
   const isCandidate = (command: ShellCommand): boolean => candidates.has(commandName(command))
-  const compared = findComparedNames(script, lists, isCandidate)
+  const compared = listComparedNames(script, lists, isCandidate)
   return (
     findInheritedName(script, all, compared) ??
     findPassedName(all.filter(isCandidate), compared) ??
@@ -38,7 +38,7 @@ export function findGraderLeak(script: GraderContext, commands: readonly ShellCo
 }
 
 /** Returns `setpriv`, and the names of the functions that run it. */
-export function findCandidates({ functions }: Pick<ScriptTrust, 'functions'>): ReadonlySet<string> {
+export function listCandidates({ functions }: Pick<ScriptTrust, 'functions'>): ReadonlySet<string> {
   const names = new Set(['setpriv'])
   for (let size = 0; size !== names.size; ) {
     size = names.size
@@ -54,8 +54,8 @@ const OPERATOR = /^(?:==?|!=|=~|<|>|-(?:eq|ne|lt|le|gt|ge))$/
 /** Programs that get values to compare with as arguments. */
 const SEARCHING = /^(?:[ef]?grep|[gmn]?awk|jq|expr|sed|python[\d.]*|node)$/
 
-/** Finds the variables that a script compares with, and those that they are made of. */
-function findComparedNames(
+/** Lists the variables that a script compares with, and those that they are made of. */
+function listComparedNames(
   { listValues }: ScriptTrust,
   lists: readonly (readonly ShellCommand[])[],
   isCandidate: (command: ShellCommand) => boolean,

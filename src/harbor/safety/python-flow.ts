@@ -164,7 +164,7 @@ function recordReturn(flow: PythonFlow, scope: PythonScope, code: string): boole
 }
 
 function assign(scope: PythonScope, name: string, value: PythonValue): boolean {
-  const { names } = name.startsWith('self.') ? findRoot(scope) : scope
+  const { names } = name.startsWith('self.') ? rootOf(scope) : scope
   const known = names.get(name)
   if (known) return addValue(known, value)
   names.set(name, addTo(emptyValue(), value))
@@ -176,7 +176,7 @@ function addTo(target: PythonValue, value: PythonValue): PythonValue {
   return target
 }
 
-const findRoot = (scope: PythonScope): PythonScope => (scope.parent ? findRoot(scope.parent) : scope)
+const rootOf = (scope: PythonScope): PythonScope => (scope.parent ? rootOf(scope.parent) : scope)
 
 type PythonAssignment = { names: string[]; value: string }
 

@@ -152,15 +152,15 @@ function skipCommand(text: string): string | undefined {
     const delimiter = rest.charAt(0)
     const pattern = skipDelimited(rest.slice(1), delimiter)
     const replacement = pattern === undefined ? undefined : skipDelimited(pattern, delimiter)
-    return replacement === undefined ? undefined : requireEnd(replacement.replace(/^[gpiIMm\d]+/, ''))
+    return replacement === undefined ? undefined : matchCommandEnd(replacement.replace(/^[gpiIMm\d]+/, ''))
   }
-  if (/[qQlL]/.test(name)) return requireEnd(rest.replace(/^ *\d+/, ''))
-  if (/[btT:]/.test(name)) return requireEnd(rest.replace(/^ *\w*/, ''))
-  return /[pPdDnNgGhHxz=]/.test(name) ? requireEnd(rest) : undefined
+  if (/[qQlL]/.test(name)) return matchCommandEnd(rest.replace(/^ *\d+/, ''))
+  if (/[btT:]/.test(name)) return matchCommandEnd(rest.replace(/^ *\w*/, ''))
+  return /[pPdDnNgGhHxz=]/.test(name) ? matchCommandEnd(rest) : undefined
 }
 
 /** Returns the text if a command may end before it: at a semicolon, a line end or a closing brace. */
-const requireEnd = (text: string): string | undefined => (/^\s*(?:[;}\n]|$)/.test(text) ? text : undefined)
+const matchCommandEnd = (text: string): string | undefined => (/^\s*(?:[;}\n]|$)/.test(text) ? text : undefined)
 
 /**
  * Returns what follows the next delimiter. Implementations disagree about a delimiter inside brackets, so undefined is

@@ -1,4 +1,4 @@
-import { findCandidates, findGraderLeak } from './grader-leaks.ts'
+import { findGraderLeak, listCandidates } from './grader-leaks.ts'
 import { listCommandLists } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import { MKTEMP_PATH } from './shell-values.ts'
@@ -83,7 +83,7 @@ function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at
 
 /** Returns true if a command is, or calls a function that contains, a program of the candidate. */
 const printsCandidate = (script: GraderScript, command: ShellCommand): boolean =>
-  findCandidates(script).has(commandName(command))
+  listCandidates(script).has(commandName(command))
 
 const killsAll = ({ words }: ShellCommand): boolean =>
   /\bkill -(?:9|KILL|SIGKILL|s KILL) (?:-- )?-1\b/.test(words.map((word) => plainText(word) ?? '').join(' '))

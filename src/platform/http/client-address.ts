@@ -27,12 +27,12 @@ export function createClientAddressReader(trustedProxies: readonly AddressRange[
     const peer = normalizeAddress(socket.remoteAddress ?? '') ?? 'unknown'
     if (trustedProxies.length === 0 || peer === 'unknown') return peer
     const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
-    return findFirstUntrusted(peer, forwarded.reverse(), isTrusted)
+    return resolveFirstUntrusted(peer, forwarded.reverse(), isTrusted)
   }
 }
 
 /** Walks from the connection towards the client, for as long as a trusted proxy says where the request came from. */
-function findFirstUntrusted(peer: string, hops: readonly string[], isTrusted: (address: string) => boolean): string {
+function resolveFirstUntrusted(peer: string, hops: readonly string[], isTrusted: (address: string) => boolean): string {
   let client = peer
   for (const hop of hops) {
     const previous = isTrusted(client) ? normalizeAddress(hop) : undefined

@@ -173,7 +173,7 @@ function buildResponse(
 ): JsonRecord & { content?: JsonRecord } {
   const description =
     answer.problems.length > 0 ? answer.problems.map(describeProblem).join(' ') : (STATUS_TEXT[status] ?? 'OK')
-  const headers = listResponseHeaders(endpoint, status)
+  const headers = buildResponseHeaders(endpoint, status)
   if (answer.schema) {
     const schema = nameBody(endpoint, 'Response', toJsonSchema(answer.schema, 'output', components), components)
     return { description, headers, content: { 'application/json': { schema } } }
@@ -285,7 +285,7 @@ type HeaderName = keyof typeof RESPONSE_HEADERS
 type HeaderRef = { $ref: string }
 
 /** Lists the headers of a response of an endpoint. */
-function listResponseHeaders(endpoint: Endpoint, status: number): Partial<Record<HeaderName, HeaderRef>> {
+function buildResponseHeaders(endpoint: Endpoint, status: number): Partial<Record<HeaderName, HeaderRef>> {
   const isRead = endpoint.method === 'GET' && (status === 200 || status === 304) && endpoint.events === undefined
   const names: HeaderName[] = [
     'X-Request-Id',

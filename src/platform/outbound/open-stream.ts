@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { findErrorCode, OutboundFailed, OutboundRefused, resolveAddresses } from './outbound.ts'
+import { OutboundFailed, OutboundRefused, resolveAddresses, toErrorCode } from './outbound.ts'
 import { createPinnedAgents } from './pinned-connections.ts'
 import { cacheLookups, type Resolve, resolveName } from './public-host.ts'
 import { type Trust, urlRefusal } from './url-rules.ts'
@@ -59,7 +59,7 @@ const CONNECTION_SENTENCES: Record<string, string> = {
 
 /** Converts an error, keeping only its code: the original message may quote a header with the key. */
 function toOutboundError(url: URL, error: unknown): Error {
-  const code = findErrorCode(error)
+  const code = toErrorCode(error)
   if (code === 'UND_ERR_INVALID_ARG') return new OutboundRefused('header_not_valid', url)
   const ErrorClass = NOT_CONNECTED.includes(code) ? NotConnected : OutboundFailed
   return new ErrorClass('unreachable', url, `${CONNECTION_SENTENCES[code] ?? CONNECTION_FAILED} (${code})`)

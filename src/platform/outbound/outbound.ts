@@ -198,7 +198,7 @@ export async function resolveAddresses(
 
 async function requireResolved(resolution: Promise<string[]>, url: URL): Promise<string[]> {
   const addresses = await resolution.catch((error: unknown) => {
-    throw new OutboundFailed('name_not_found', url, `the host name could not be resolved (${findErrorCode(error)})`)
+    throw new OutboundFailed('name_not_found', url, `the host name could not be resolved (${toErrorCode(error)})`)
   })
   if (addresses.length === 0) throw new OutboundFailed('name_not_found', url, 'the host name has no address')
   return addresses
@@ -236,13 +236,13 @@ function toBodyError(error: unknown, url: URL, { signal }: Deadline): unknown {
 
 /** Converts a connection error. Only its code is kept: the message may quote a header or the URL, and messages are logged. */
 const toUnreachableError = (url: URL, error: unknown) =>
-  new OutboundFailed('unreachable', url, `the connection broke or could not be made (${findErrorCode(error)})`)
+  new OutboundFailed('unreachable', url, `the connection broke or could not be made (${toErrorCode(error)})`)
 
 /** Returns the code of an error or of its cause, for messages. */
-export function findErrorCode(error: unknown): string {
+export function toErrorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   if ('code' in error && typeof error.code === 'string') return error.code
-  return error.cause === undefined ? error.name : findErrorCode(error.cause)
+  return error.cause === undefined ? error.name : toErrorCode(error.cause)
 }
 
 /** Describes a URL without path and query, which contain the secret of webhook URLs. */

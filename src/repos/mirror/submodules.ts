@@ -4,7 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import { measureBytes } from '../../platform/data-folder.ts'
 import { runGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import { findMissingCommits, type Mirror, type MirrorDeps, openMirror } from '../mirror.ts'
+import { listMissingCommits, type Mirror, type MirrorDeps, openMirror } from '../mirror.ts'
 import { MirrorRefused, type MirrorSource, parseSshUrl, resolveAccess } from './source.ts'
 
 /** Opens the mirror of a submodule that contains a commit. `url` is untrusted. Throws MirrorRefused. */
@@ -45,7 +45,7 @@ export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source
 }
 
 async function requireCommit(mirror: Mirror, commit: string, signal: AbortSignal): Promise<void> {
-  const missing = await findMissingCommits(mirror.location, [commit], signal)
+  const missing = await listMissingCommits(mirror.location, [commit], signal)
   if (missing.length === 0) return
   await mirror[Symbol.asyncDispose]()
   throw new MirrorRefused('No branch of a submodule has the commit that the tree names.')

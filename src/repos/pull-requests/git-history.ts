@@ -6,7 +6,7 @@ import type { Mark, PullRequest, PullRequests } from './pull-request.ts'
 /** `onCommit` is called for each commit of the default branch; the commits of one rebased pull request count once. */
 type GitHistoryOptions = { onCommit?: () => void }
 
-/** Finds pull requests in the default branch of a clone, without code host or network. */
+/** Lists pull requests in the default branch of a clone, without code host or network. */
 export const listGitHistory = (
   { location, tip, pullHeads }: Pick<ReadableRepository, 'location' | 'tip' | 'pullHeads'>,
   { onCommit = () => {} }: GitHistoryOptions = {},
@@ -14,7 +14,7 @@ export const listGitHistory = (
   async *list(signal) {
     if (tip === undefined) return
     const heads = new Map([...pullHeads].map(([number, head]) => [head, number]))
-    const rebased = await findRebased(location, { tip, pullHeads }, signal)
+    const rebased = await listRebased(location, { tip, pullHeads }, signal)
     yield* listBranch([tip], {
       location,
       heads,
@@ -150,10 +150,10 @@ const COMMITS_MAX = 200_000
 const PULL_REQUEST_COMMITS_MAX = 100
 
 /**
- * Finds pull requests whose commits are not on the default branch themselves, by the trace of their last commit. A rebase
+ * Lists pull requests whose commits are not on the default branch themselves, by the trace of their last commit. A rebase
  * preserves author, time and subject. Comparing those needs no file contents, so it works in a partial clone.
  */
-async function findRebased(
+async function listRebased(
   location: GitLocation,
   { tip, pullHeads }: { tip: string; pullHeads: ReadonlyMap<number, string> },
   signal: AbortSignal,

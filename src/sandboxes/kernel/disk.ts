@@ -61,7 +61,7 @@ export function watchFolders(
 ): DiskWatch {
   const maximum = { bytes: maxMb * MEGABYTE, inodes: Math.min(maxInodes, (maxMb * MEGABYTE) / INODE_BYTES) }
   let fullAt = Number.NEGATIVE_INFINITY
-  let restsUntil = performance.now() + findPauseMs(maximum)
+  let restsUntil = performance.now() + computePauseMs(maximum)
   const measure = async (pids: number[]): Promise<void> => {
     const startedAt = performance.now()
     const [written, inodes] = await Promise.all([
@@ -70,7 +70,7 @@ export function watchFolders(
     ])
     const bytes = written + (await deletedBytes(pids))
     const left = { bytes: maximum.bytes - bytes, inodes: maximum.inodes - inodes }
-    restsUntil = startedAt + findPauseMs(left)
+    restsUntil = startedAt + computePauseMs(left)
     if (left.bytes >= 0 && left.inodes >= 0) return
     fullAt = performance.now()
     onFull()
@@ -96,7 +96,7 @@ export function watchFolders(
 }
 
 /** Returns for how long folders stay below their limits, whatever is written to them. */
-const findPauseMs = (left: { bytes: number; inodes: number }): number =>
+const computePauseMs = (left: { bytes: number; inodes: number }): number =>
   Math.min(left.bytes / FASTEST_GROWTH.bytes, left.inodes / FASTEST_GROWTH.inodes, PAUSE_MS_MAX)
 
 const BLOCK = 512

@@ -26,14 +26,14 @@ export async function prepareImage(cluster: Cluster, source: ImageSource, option
     throw new SandboxUnsupported(
       'Kubernetes sandboxes cannot build a Dockerfile. Build the image, push it to a registry and set docker_image in the task.',
     )
-  const image = await findImage(cluster, source.name, options)
+  const image = await loadImage(cluster, source.name, options)
   return addFolder(cluster, image, source)
 }
 
 const probes = new WeakMap<Cluster, Map<string, Promise<Image>>>()
 
 /** Starts a pod of the image to find out its settings, once for each name. */
-function findImage(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
+function loadImage(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
   const known = probes.get(cluster) ?? new Map<string, Promise<Image>>()
   probes.set(cluster, known)
   const found = known.get(name) ?? probeImage(cluster, name, options)

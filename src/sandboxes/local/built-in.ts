@@ -12,7 +12,7 @@ import { quote, shellCommand } from '../kernel/shell.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { buildShmArgs, FILTER_FD, SEAL_PROGRAM } from './bwrap.ts'
-import { asOrdinaryUser, findAccount, refuseLinks } from './files.ts'
+import { asOrdinaryUser, refuseLinks, resolveSandboxAccount } from './files.ts'
 import { findBuild, type ImageStore, newDraft, type StoredImage, saveBuild, saveImage } from './image-store.ts'
 import { buildLauncherArgs, listHidden, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
@@ -48,7 +48,7 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   let network: LocalBuildNetwork | undefined
   try {
     const { context } = request
-    const { base, doneCount } = await findCachedPrefix(host.store, request, stage)
+    const { base, doneCount } = await chooseCachedPrefix(host.store, request, stage)
     await mountDraft(host, namespaceProcess, base, draft)
     if (hasRunInstruction) network = await openBuildNetwork(namespaceProcess, { ...options, rootless })
     const { env, workdir, user, entrypoint, command } = base
@@ -84,7 +84,7 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
 }
 
 /** Finds the stored image that already contains the most of the first instructions, built from any Dockerfile. */
-async function findCachedPrefix(
+async function chooseCachedPrefix(
   store: ImageStore,
   request: BuiltInRequest,
   { instructions }: DockerfileStage,
@@ -296,7 +296,7 @@ async function copySource(state: BuildState, request: CopyRequest, source: strin
 }
 
 async function buildChownArgs(root: string, owner: string): Promise<string[]> {
-  const { uid, gid } = await findAccount(root, owner)
+  const { uid, gid } = await resolveSandboxAccount(root, owner)
   return ['chown', '-R', '-h', `${uid}:${gid}`, '--']
 }
 
@@ -311,7 +311,7 @@ async function runCommand(state: BuildState, { text, exec, line: number }: Docke
   const visibleRoot = join(namespaceProcess.root, root)
   const mountPoints = ['/proc', '/dev', ...(base.binds ?? [])]
   for (const path of mountPoints) await refuseLinks(visibleRoot, path)
-  const found = await findAccount(visibleRoot, state.user || 'root')
+  const found = await resolveSandboxAccount(visibleRoot, state.user || 'root')
   const account = host.rootless ? asOrdinaryUser(found, state.user) : found
   const env = { HOME: account.home, ...state.args, ...state.env, ...state.proxy }
   const args = [

@@ -10,7 +10,7 @@ import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { parseEntryPath, uploadRefused } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import type { ControlShell } from './control.ts'
-import { asOrdinaryUser, findAccount, rootOf } from './files.ts'
+import { asOrdinaryUser, resolveSandboxAccount, rootOf } from './files.ts'
 import { buildEnvironmentVariables, type LocalRunningSandbox } from './launch.ts'
 import { copyOutput, type Input, type Output, openInput } from './process-io.ts'
 
@@ -73,7 +73,7 @@ async function openFiles(
 
 async function resolveAccount({ host, namespaceProcess, resources, spec }: LocalRunningSandbox, { user }: ExecSpec) {
   const name = user ?? spec.user ?? spec.image.user
-  const account = await findAccount(rootOf(host, namespaceProcess, resources.files), name)
+  const account = await resolveSandboxAccount(rootOf(host, namespaceProcess, resources.files), name)
   return host.rootless ? asOrdinaryUser(account, name) : account
 }
 

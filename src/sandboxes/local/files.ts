@@ -105,7 +105,7 @@ export async function refuseLinks(root: string, path: string): Promise<void> {
 }
 
 /** Resolves a user in the files of a sandbox. */
-export async function findAccount(root: string, user: string | number): Promise<UserAccount> {
+export async function resolveSandboxAccount(root: string, user: string | number): Promise<UserAccount> {
   const read = (path: string): Promise<string | undefined> => readInside(root, path, ACCOUNT_FILE_MAX_BYTES)
   return resolveAccount({ passwd: await read('/etc/passwd'), group: await read('/etc/group') }, user)
 }

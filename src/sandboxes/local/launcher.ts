@@ -102,11 +102,11 @@ export function buildInitArgs(launcher: LocalLauncher, startedFd: number, output
 }
 
 /** The folder of this program, with the reference solutions of its samples. */
-const INSTALLATION = findPackage(import.meta.dirname)
+const INSTALLATION = toPackageFolder(import.meta.dirname)
 
-function findPackage(folder: string): string {
+function toPackageFolder(folder: string): string {
   const parent = dirname(folder)
-  return existsSync(join(folder, 'package.json')) || parent === folder ? folder : findPackage(parent)
+  return existsSync(join(folder, 'package.json')) || parent === folder ? folder : toPackageFolder(parent)
 }
 
 /** Lists the folders that a sandbox must not see, although they are below a folder that is mounted into it. */

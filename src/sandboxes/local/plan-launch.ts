@@ -6,7 +6,7 @@ import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { quote, shellCommand } from '../kernel/shell.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { controlFolder } from './control.ts'
-import { asOrdinaryUser, findAccount, refuseLinks, rootOf } from './files.ts'
+import { asOrdinaryUser, refuseLinks, resolveSandboxAccount, rootOf } from './files.ts'
 import { buildEnvironmentVariables, type Launch, type LaunchMount, type LocalRunningSandbox } from './launch.ts'
 import { buildControlShellArgs, listControlFiles, listLauncherFiles } from './launcher.ts'
 import { type LocalNetwork, localNetworkOf, toHostsFile, toVolumeFolder } from './network.ts'
@@ -18,7 +18,7 @@ export async function planLaunch(context: LaunchContext): Promise<Launch> {
   const { host, spec, namespaceProcess, resources, binds } = context
   const root = rootOf(host, namespaceProcess, resources.files)
   const user = spec.user ?? spec.image.user
-  const imageAccount = await findAccount(root, user)
+  const imageAccount = await resolveSandboxAccount(root, user)
   const account = host.rootless ? asOrdinaryUser(imageAccount, user) : imageAccount
   const workdir = spec.workdir ?? spec.image.workdir
   const mounts = await resolveMounts(context)

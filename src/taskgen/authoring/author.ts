@@ -4,7 +4,7 @@ import type { GitLocation } from '../../platform/git/settings.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
 import { type ChangeUnderTest, listSymbolCandidates, selectExposedSymbols } from '../lint/exposed-symbols.ts'
 import { indexOfWord, isBlocking, type LintFacts, type LintFinding } from '../lint/finding.ts'
-import { findInjections, lintInstruction } from '../lint/lint-instruction.ts'
+import { lintInstruction, listInjections } from '../lint/lint-instruction.ts'
 import { type ExposedSymbol, type InstructionDraft, renderInstruction } from '../lint/render-instruction.ts'
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
@@ -130,7 +130,7 @@ export async function writeInstruction(
     signal,
   )
   if (answer.kind !== 'value') return toStageRejection(answer, lint)
-  const warnings = [...lint(answer.value), ...findInjections(joinTexts(input.text))]
+  const warnings = [...lint(answer.value), ...listInjections(joinTexts(input.text))]
   const markdown = render(answer.value)
   return done({ draft: answer.value, markdown, specSource, warnings, rounds: answer.rounds, bill: await model.bill() })
 }
@@ -163,14 +163,14 @@ function toStageRejection(answer: FailedAnswer, lint: (draft: InstructionDraft) 
 
 type BaseCommit = { location: GitLocation; commit: string }
 
-/** Finds symbols that the tests need and the base tree lacks, so that the instruction must state them. */
-export async function findExposedSymbols(
+/** Lists symbols that the tests need and the base tree lacks, so that the instruction must state them. */
+export async function listExposedSymbols(
   base: BaseCommit,
   change: ChangeUnderTest,
   signal: AbortSignal,
 ): Promise<ExposedSymbol[]> {
   const texts = listSymbolCandidates(change).flatMap(({ kind, text }) => (kind === 'path' ? [] : [text]))
-  const missing = await findMissingTexts(base, new Set(texts), signal)
+  const missing = await listMissingTexts(base, new Set(texts), signal)
   return selectExposedSymbols({ ...change, baseHas: (text) => !missing.has(text) })
 }
 
@@ -178,7 +178,7 @@ export async function findExposedSymbols(
 const OVERLAP_BYTES = 1024
 
 /** Returns the texts that do not occur in the tree as whole words. */
-async function findMissingTexts(
+async function listMissingTexts(
   base: BaseCommit,
   texts: ReadonlySet<string>,
   signal: AbortSignal,

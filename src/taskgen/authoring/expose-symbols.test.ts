@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writeHistory } from '../../../test/support/histories.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { findExposedSymbols } from './author.ts'
+import { listExposedSymbols } from './author.ts'
 
 const { signal } = new AbortController()
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
@@ -26,7 +26,7 @@ test('exposes only symbols that the base tree does not contain as a whole word',
   const hidden = { files: [{ path: 't.py', content: latin1(content), executable: false }], deleted: [] }
   const order = { location: clone.location, commit: clone.tip ?? '' }
 
-  const exposed = await findExposedSymbols(order, { source: latin1(source), hidden }, signal)
+  const exposed = await listExposedSymbols(order, { source: latin1(source), hidden }, signal)
   expect(exposed.map(({ text }) => text)).toEqual(['fresh_name', 'retry', 'kleiner als'])
-  expect(await findExposedSymbols(order, { source: '', hidden }, signal)).toEqual([])
+  expect(await listExposedSymbols(order, { source: '', hidden }, signal)).toEqual([])
 })

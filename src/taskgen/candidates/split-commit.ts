@@ -231,7 +231,7 @@ async function openIndex(location: GitLocation, tree: string, signal: AbortSigna
     await createEmptyRepository(join(folder, 'git'), tree)
     await writeFile(
       join(folder, 'git', 'objects', 'info', 'alternates'),
-      `${await findObjectsFolder(location, signal)}\n`,
+      `${await resolveObjectsFolder(location, signal)}\n`,
     )
   } catch (error) {
     await remove()
@@ -258,7 +258,7 @@ function toApplyError(error: unknown): string {
   return error.message
 }
 
-async function findObjectsFolder(location: GitLocation, signal: AbortSignal): Promise<string> {
+async function resolveObjectsFolder(location: GitLocation, signal: AbortSignal): Promise<string> {
   if (location.objects !== undefined) return location.objects
   const path = await runGit(location, ['rev-parse', '--git-path', 'objects'], { signal })
   return resolve(location.cwd, path.toString().trim())

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import { findCiServices } from './ci-services.ts'
+import { readCiServices } from './ci-services.ts'
 
-const find = (path: string, text: string) => findCiServices({ paths: new Set([path]), texts: new Map([[path, text]]) })
+const find = (path: string, text: string) => readCiServices({ paths: new Set([path]), texts: new Map([[path, text]]) })
 const findGithub = (text: string) => find('.github/workflows/ci.yml', text)
 const findGitlab = (text: string) => find('.gitlab-ci.yml', text)
 

@@ -20,7 +20,7 @@ const SERVICES_MAX = 8
  * Reads the services of the CI job that runs the tests. One job is used, because the variables of another could refer to
  * other servers. CI files are untrusted.
  */
-export function findCiServices({ texts }: TreeFacts): CiServices {
+export function readCiServices({ texts }: TreeFacts): CiServices {
   const { jobs, unreadable } = listCiJobs(texts)
   const resolved = jobs.map(resolveJob)
   const [best] = resolved.toSorted((one, other) => rankJob(one) - rankJob(other))
@@ -133,7 +133,7 @@ function listCiJobs(texts: ReadonlyMap<string, string>): { jobs: CiJob[]; unread
   const files = [...texts]
     .filter(([, text]) => DECLARES_SERVICES.test(text))
     .toSorted(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(findReader)
+    .flatMap(toCiFiles)
     .slice(0, FILES_MAX)
     .map(readCiFile)
   return {
@@ -150,7 +150,7 @@ const DECLARES_SERVICES = /\bservices["']?:/
 
 type CiFile = { path: string; text: string; listJobs: (file: ValueTable) => CiJob[] }
 
-function findReader([path, text]: [string, string]): CiFile[] {
+function toCiFiles([path, text]: [string, string]): CiFile[] {
   const [, listJobs] = CI_FORMATS.find(([pattern]) => pattern.test(path)) ?? []
   return listJobs === undefined ? [] : [{ path, text, listJobs }]
 }
@@ -294,7 +294,7 @@ function listGitlabJobs(file: ValueTable): CiJob[] {
  */
 function createExtender(file: ValueTable): (job: ValueTable) => ValueTable {
   const merged = new Map<string, ValueTable>()
-  const findTemplate = (name: string): ValueTable => {
+  const loadTemplate = (name: string): ValueTable => {
     const known = merged.get(name)
     if (known) return known
     merged.set(name, {}) // ends a circle
@@ -305,7 +305,7 @@ function createExtender(file: ValueTable): (job: ValueTable) => ValueTable {
   const extend = (job: ValueTable): ValueTable => {
     const names = typeof job.extends === 'string' ? [job.extends] : toList(job.extends).map(toText)
     if (names.length === 0) return job
-    const layers = [...names.slice(0, EXTENDS_MAX).map(findTemplate), job]
+    const layers = [...names.slice(0, EXTENDS_MAX).map(loadTemplate), job]
     const variables = Object.assign({}, ...layers.map((layer) => toTable(layer.variables)))
     return { ...Object.assign({}, ...layers), variables }
   }

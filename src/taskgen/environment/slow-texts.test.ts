@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { listOwnPackages } from './build-environment.ts'
-import { findCiServices } from './ci-services.ts'
+import { readCiServices } from './ci-services.ts'
 import { detectRecipe } from './propose-recipe.ts'
 
 /** As long as a file may be that is read for this. */
@@ -75,7 +75,7 @@ test.each([
   ],
 ])('reads the services of a CI file with %s in time', async (_, path, text) => {
   const tree = { paths: new Set([path]), texts: new Map([[path, text]]) }
-  expect(await cpuMs(() => findCiServices(tree))).toBeLessThan(MOST_MS)
+  expect(await cpuMs(() => readCiServices(tree))).toBeLessThan(MOST_MS)
 })
 
 test.each([

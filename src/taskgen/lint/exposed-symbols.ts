@@ -24,11 +24,11 @@ export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): Expos
     blocks.map((block) => scanCode(block, findSourceLanguage(path))),
   )
   const blocks = gold.flatMap((file) => file.blocks)
-  const named = findNames(scannedGold, scannedTests, blocks)
+  const named = listExposedNames(scannedGold, scannedTests, blocks)
   const isNamed = new Set(named.map(({ text }) => text))
-  const literals = findLiterals(scannedGold, scannedTests).filter((text) => !isNamed.has(text))
+  const literals = listLiterals(scannedGold, scannedTests).filter((text) => !isNamed.has(text))
   return [
-    ...findNewPaths(gold, tests),
+    ...listNewPaths(gold, tests),
     ...named,
     ...literals.map((text) => ({ kind: 'literal' as const, text, signature: null })),
   ]
@@ -39,13 +39,13 @@ const NAMES_MAX = 4000
 const SIGNATURES_MAX = 500
 const LITERALS_MAX = 2000
 
-function findNames(
+function listExposedNames(
   gold: readonly ScannedCode[],
   tests: readonly ScannedCode[],
   blocks: readonly string[],
 ): ExposedSymbol[] {
   const [introduced, used] = [collectWords(gold), collectWords(tests)]
-  const ownNames = findTestOnlyNames(tests.map(({ code }) => code).join('\n'))
+  const ownNames = listTestOnlyNames(tests.map(({ code }) => code).join('\n'))
   const isShared = (name: string) =>
     !ownNames.has(name) &&
     ((introduced.code.has(name) && used.all.has(name)) || (introduced.all.has(name) && used.code.has(name)))
@@ -77,10 +77,10 @@ const IMPORT = /\b(?:import|require|include|use|using|from|mod|load|source)\b/
 const LINE_MAX = 1000
 
 /**
- * Finds names that tests define themselves and do not use for anything else. They equal names of the change only by
+ * Lists names that tests define themselves and do not use for anything else. They equal names of the change only by
  * chance.
  */
-function findTestOnlyNames(code: string): Set<string> {
+function listTestOnlyNames(code: string): Set<string> {
   const named = (text: string, pattern: RegExp) =>
     [...text.matchAll(pattern)].map(([, one, other]) => one ?? other ?? '')
   const usedOtherwise = new Set(named(code, MEMBER_OR_ARGUMENT))
@@ -97,34 +97,34 @@ const LITERAL_MAX = 200
 const PIECE_MIN = 8
 const PLACEHOLDER = /\$?\{[^{}]*\}|%[-+#0-9.]*[a-zA-Z]|\\\(.*?\)|#\{[^{}]*\}/
 
-function findLiterals(gold: readonly ScannedCode[], tests: readonly ScannedCode[]): string[] {
+function listLiterals(gold: readonly ScannedCode[], tests: readonly ScannedCode[]): string[] {
   const whole = new Set(tests.flatMap((each) => each.literals))
   const introduced = [...new Set(gold.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
   const asserted = [...whole].slice(0, LITERALS_MAX)
   const found = introduced.flatMap((text) =>
-    whole.has(text) ? [text] : [...findPieces(text, asserted), ...findParts(text, asserted)],
+    whole.has(text) ? [text] : [...listPieces(text, asserted), ...listParts(text, asserted)],
   )
-  return [...new Set(found)].filter(isWorthPinning).sort()
+  return [...new Set(found)].filter(isWorthExposing).sort()
 }
 
-/** Finds the fixed parts of formatted messages. Tests assert such messages with values filled in. */
-const findPieces = (text: string, asserted: readonly string[]): string[] =>
+/** Lists the fixed parts of formatted messages. Tests assert such messages with values filled in. */
+const listPieces = (text: string, asserted: readonly string[]): string[] =>
   text
     .split(PLACEHOLDER)
     .map((piece) => piece.trim())
     .filter((piece) => piece.length >= PIECE_MIN && asserted.some((each) => each.includes(piece)))
 
 /** Tests often assert part of a long message, so that part must be stated. */
-const findParts = (text: string, asserted: readonly string[]): string[] =>
+const listParts = (text: string, asserted: readonly string[]): string[] =>
   asserted.map((each) => each.trim()).filter((each) => each.length >= PIECE_MIN && text.includes(each))
 
-const isWorthPinning = (text: string): boolean =>
+const isWorthExposing = (text: string): boolean =>
   text.length >= LITERAL_MIN && text.length <= LITERAL_MAX && /[\p{L}\p{N}]/u.test(text)
 
 const GENERIC_FILE_NAMES = ['__init__', 'index', 'mod', 'lib', 'main']
 
-/** Finds files that the change adds and that tests load by name. */
-function findNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): ExposedSymbol[] {
+/** Lists files that the change adds and that tests load by name. */
+function listNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): ExposedSymbol[] {
   const imports = tests.flatMap(({ text }) => listImports(text))
   return gold
     .filter(({ isNew, path }) => isNew && imports.some((line) => isLoaded(path, line)))

@@ -12,8 +12,8 @@ import { type ExposedSymbol, renderInterface } from './render-instruction.ts'
 /** Matches possible commit ids. A match after a digit and a dot would be part of a number. */
 const COMMIT_ID = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
 
-/** Finds commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
-function findCommits({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+/** Lists commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
+function listCommits({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
   return listMatches(proseWithoutExposed, COMMIT_ID)
     .filter(
       (id) => (/\d/.test(id) && /[a-f]/i.test(id)) || facts.commits.some((each) => each.startsWith(id.toLowerCase())),
@@ -32,7 +32,7 @@ const HOSTS = [
   'git.sr.ht',
 ]
 
-function findUrls({ prose }: ParsedInstruction, { upstream }: LintFacts): LintFinding[] {
+function listUrls({ prose }: ParsedInstruction, { upstream }: LintFacts): LintFinding[] {
   const addresses = [...HOSTS, ...upstream]
     .map((address) => address.toLowerCase().replaceAll(/^\w+:\/\/|\/+$/g, ''))
     .filter((address) => address.length >= 4)
@@ -54,13 +54,13 @@ const NUMBERS = [
   /(?<!\w)![1-9]\d{1,6}\b/g,
 ]
 
-const findNumbers = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] =>
+const listNumbers = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] =>
   NUMBERS.flatMap((pattern) => listMatches(proseWithoutExposed, pattern)).map((text) =>
     newFinding('leak_number', 'This looks like the number of an issue or a pull request.', text),
   )
 
 /** Matches lower-case single-word logins only as mentions, because many are ordinary words. */
-function findAuthors({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+function listAuthors({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
   const lowerCase = proseWithoutExposed.toLowerCase()
   return facts.authors
     .map((name) => name.trim())
@@ -76,8 +76,8 @@ function findAuthors({ proseWithoutExposed }: ParsedInstruction, facts: LintFact
 const ID_SPLIT = /::| > | › |#|\/| /
 const ID_NAME_MIN = 5
 
-/** Finds whole test ids, and test names that are identifiers and not sentences. */
-function findTestIds({ proseWithoutExposed }: ParsedInstruction, { failToPass, exposed }: LintFacts): LintFinding[] {
+/** Lists whole test ids, and test names that are identifiers and not sentences. */
+function listTestIds({ proseWithoutExposed }: ParsedInstruction, { failToPass, exposed }: LintFacts): LintFinding[] {
   const exposedTexts = new Set(exposed.map(({ text }) => text))
   const ids = failToPass.flatMap((id) => {
     const name = (id.split(ID_SPLIT).at(-1) ?? '').replace(/\[.*$/s, '').split('.').at(-1) ?? ''
@@ -85,27 +85,27 @@ function findTestIds({ proseWithoutExposed }: ParsedInstruction, { failToPass, e
       name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !exposedTexts.has(name)
     return isName ? [id, name] : [id]
   })
-  return findTexts('leak_test_id', 'This is the name of a hidden test.', proseWithoutExposed, ids)
+  return listTexts('leak_test_id', 'This is the name of a hidden test.', proseWithoutExposed, ids)
 }
 
 /** Matches bare file names only if they look like tests; data files have arbitrary names. */
-function findTestFiles({ proseWithoutExposed }: ParsedInstruction, { hidden, exposed }: LintFacts): LintFinding[] {
+function listTestFiles({ proseWithoutExposed }: ParsedInstruction, { hidden, exposed }: LintFacts): LintFinding[] {
   const exposedTexts = new Set(exposed.map(({ text }) => text))
   const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
   const names = paths.map((path) => path.slice(path.lastIndexOf('/') + 1)).filter((name) => /test|spec/i.test(name))
   const all = [...paths, ...names].filter((text) => !exposedTexts.has(text))
-  return findTexts('leak_test_file', 'This is a file of the hidden tests.', proseWithoutExposed, all)
+  return listTexts('leak_test_file', 'This is a file of the hidden tests.', proseWithoutExposed, all)
 }
 
 const TESTS =
   /\b(?:the|these|those|hidden|failing|existing|provided|accompanying|our|unit|regression)\s+(?:(?:new|hidden|failing|existing|unit|updated)\s+)?tests?\b|\btest\s+(?:suites?|files?|cases?)\b/gi
 
-const findTestMentions = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] =>
+const listTestMentions = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] =>
   listMatches(proseWithoutExposed, TESTS).map((text) =>
     newFinding('leak_tests', 'An instruction must not mention tests.', text),
   )
 
-const findTexts = (rule: LintRule, detail: string, text: string, wanted: readonly string[]): LintFinding[] =>
+const listTexts = (rule: LintRule, detail: string, text: string, wanted: readonly string[]): LintFinding[] =>
   [...new Set(wanted)]
     .filter((each) => each.length >= 4 && indexOfWord(text, each) >= 0)
     .map((each) => newFinding(rule, detail, each))
@@ -119,13 +119,13 @@ const excerptAt = (text: string, at: number): string => text.slice(Math.max(0, a
 
 /** Rules against references to the original change or its tests. */
 const leakRules: readonly ((parsed: ParsedInstruction, facts: LintFacts) => LintFinding[])[] = [
-  findCommits,
-  findUrls,
-  findNumbers,
-  findAuthors,
-  findTestIds,
-  findTestFiles,
-  findTestMentions,
+  listCommits,
+  listUrls,
+  listNumbers,
+  listAuthors,
+  listTestIds,
+  listTestFiles,
+  listTestMentions,
 ]
 
 /** Applies every rule to the final text. An empty result means no violations. */
@@ -134,8 +134,8 @@ export function lintInstruction(markdown: string, facts: LintFacts): LintFinding
   return [
     ...proseRules.flatMap((rule) => rule(parsed, facts)),
     ...leakRules.flatMap((rule) => rule(parsed, facts)),
-    ...findOverlap(parsed, facts),
-    ...findInjections(parsed.prose),
+    ...listOverlap(parsed, facts),
+    ...listInjections(parsed.prose),
   ]
 }
 
@@ -160,10 +160,10 @@ const SHINGLE_WORDS = 8
 const SHARED_SHARE_MAX = 0.02
 
 /** Measures how much of the change the text contains. */
-function findOverlap(parsed: ParsedInstruction, facts: LintFacts): LintFinding[] {
+function listOverlap(parsed: ParsedInstruction, facts: LintFacts): LintFinding[] {
   const gold = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
   const text = removeKnownCode(parsed.proseWithoutExposed, facts.issueText)
-  return [...findCopiedLines(text, gold), ...findCopiedShingles(text, gold)]
+  return [...listCopiedLines(text, gold), ...listCopiedShingles(text, gold)]
 }
 
 const FENCE = /^ {0,3}```[^\n]*\n([\s\S]*?)^ {0,3}```[ \t]*$/gm
@@ -181,7 +181,7 @@ function removeKnownCode(text: string, issueText: string): string {
 
 const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
-function findCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
+function listCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
   const whole = collapseSpace(text)
   const lines = gold.flatMap((block) => block.split('\n')).map(collapseSpace)
   return [...new Set(lines)]
@@ -189,7 +189,7 @@ function findCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
     .map((line) => newFinding('leak_gold_line', 'This line is part of the change.', line))
 }
 
-function findCopiedShingles(text: string, gold: readonly string[]): LintFinding[] {
+function listCopiedShingles(text: string, gold: readonly string[]): LintFinding[] {
   const known = new Set(gold.flatMap(listShingles))
   const shingles = listShingles(text)
   const shared = shingles.filter((each) => known.has(each))
@@ -303,8 +303,8 @@ const INJECTION_PHRASES = [
 
 const TEXT_MAX = 200_000
 
-/** Finds text that may be a prompt injection, for the reviewer. Models get it as data and have no tools. */
-export const findInjections = (text: string): LintFinding[] =>
+/** Lists text that may be a prompt injection, for the reviewer. Models get it as data and have no tools. */
+export const listInjections = (text: string): LintFinding[] =>
   INJECTION_PHRASES.flatMap((phrase) => {
     const found = phrase.exec(text.slice(0, TEXT_MAX))
     return found ? [newFinding('injection', 'This seems to be meant for a model.', found[0])] : []

@@ -16,7 +16,7 @@ import {
   repositoryUnreadable,
 } from '../schema.ts'
 import { toDiscoveryFailure } from './discover.ts'
-import { listTriedHeads, readUsualSpend } from './sql.ts'
+import { findUsualSpend, listTriedHeads } from './sql.ts'
 
 export type PreviewDeps = { db: Db; repositories: RepositoryMirrorDeps; scansFolder: string }
 
@@ -86,7 +86,7 @@ const CANDIDATE_MICROS = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
 const SAMPLE_MIN = 5
 
 async function estimateCost(db: Db, workspaceId: string, candidates: number): Promise<BatchPreview['cost']> {
-  const usual = await readUsualSpend(db, workspaceId, SAMPLE_MIN)
+  const usual = await findUsualSpend(db, workspaceId, SAMPLE_MIN)
   return {
     candidates,
     capUsd: toUsd(candidates * CANDIDATE_MICROS),

@@ -140,7 +140,7 @@ export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<
 }
 
 /** Average cost of recently finished tasks; undefined if there are fewer than `atLeast`. */
-export async function readUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
+export async function findUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
   const { rows } = await sql<{ tasks: number; micros: number | null }>`
     select count(*)::int as tasks, avg(spent_micros)::float8 as micros from (
       select spent_micros from batch_tasks

@@ -12,7 +12,7 @@ import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { GITHUB } from '../../repos/github.ts'
-import { findMissingCommits } from '../../repos/mirror.ts'
+import { listMissingCommits } from '../../repos/mirror.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
@@ -124,7 +124,7 @@ async function openRepository(
   const commits = [candidate.base, candidate.head]
   const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
   resources.use(mirror)
-  const missing = await findMissingCommits(mirror.location, commits, signal)
+  const missing = await listMissingCommits(mirror.location, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)
   const keep = (submodule: AsyncDisposable) => void resources.use(submodule)
   return { ...mirror, keep, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }

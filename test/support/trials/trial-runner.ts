@@ -10,7 +10,7 @@ import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createKubernetesProvider } from '../../../src/sandboxes/kubernetes.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
-import { findSolutionPaths } from '../../../src/trials/calibrate.ts'
+import { listSolutionPaths } from '../../../src/trials/calibrate.ts'
 import type { TrialRecord, VerifyMode } from '../../../src/trials/record.ts'
 import { runTrial } from '../../../src/trials/run-trial.ts'
 import type { TrialRequest } from '../../../src/trials/trial-request.ts'
@@ -120,7 +120,7 @@ async function runTask(provider: SandboxProvider, options: RunOptions): Promise<
   if (options.harness.isControl) return runTrial(provider, request)
   const key = `${digest} ${options.verifyMode}`
   const known =
-    solutionPaths.get(key) ?? findSolutionPaths(provider, { ...request, configuration: undefined }, options.verifyMode)
+    solutionPaths.get(key) ?? listSolutionPaths(provider, { ...request, configuration: undefined }, options.verifyMode)
   solutionPaths.set(key, known)
   return runTrial(provider, { ...request, carried: await known })
 }

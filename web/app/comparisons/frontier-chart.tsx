@@ -5,7 +5,7 @@ import { type Box, placeLabels } from '../../components/chart-labels.ts'
 import { round, toAccuracyScale, toCostScale } from '../../components/chart-scale.ts'
 import { formatInterval, percent, usd } from '../../components/format.ts'
 import { Card, Empty } from '../components/page.tsx'
-import { createShortNames, findFrontier, isControl, nameSetting } from './text.ts'
+import { createShortNames, isControl, listFrontier, nameSetting } from './text.ts'
 
 const HEIGHT_PX = 320
 const CHARACTER_PX = 6.6
@@ -36,7 +36,7 @@ type ChartProps = { settings: readonly ChartSetting[] }
 const Chart = memo(
   ({ settings }: ChartProps) => {
     const [width, frame] = useWidth()
-    const frontier = findFrontier(settings)
+    const frontier = listFrontier(settings)
     const plot = { left: 44, top: 10, right: width - 8, bottom: HEIGHT_PX - 44 }
     const { toY, accuracyTicks } = toAccuracyScale(settings, plot)
     const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)

@@ -3,12 +3,12 @@ import type { Comparison, ComparisonSetting } from '../../../src/comparisons/sha
 import { formatInterval, percent, usd } from '../../components/format.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Card } from '../components/page.tsx'
-import { findFrontier, nameSetting } from './text.ts'
+import { listFrontier, nameSetting } from './text.ts'
 
 /** Settings with intervals, the most accurate first. */
 export const SettingsTable = memo(({ comparison }: { comparison: Comparison }) => {
   const settings = comparison.settings.toSorted((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1))
-  const frontier = findFrontier(settings)
+  const frontier = listFrontier(settings)
   return (
     <Card title="Settings">
       <DataTable

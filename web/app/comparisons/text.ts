@@ -31,7 +31,7 @@ export function findLeader({ settings }: Comparison): ComparisonSetting | undefi
 }
 
 /** Returns the ids of settings that no other setting beats on both cost and accuracy, the cheapest first. */
-export function findFrontier(settings: readonly ComparisonSetting[]): string[] {
+export function listFrontier(settings: readonly ComparisonSetting[]): string[] {
   const points = settings.flatMap(({ id, accuracy, costPerTaskUsd: cost, ...rest }) =>
     accuracy === null || cost === null || rest.provider === 'none' ? [] : [{ id, accuracy, cost }],
   )

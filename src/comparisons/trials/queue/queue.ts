@@ -39,7 +39,7 @@ type SandboxSelection = { workspaceId: string; sandbox: string; sandboxCredentia
  * Returns the capability that a worker needs for trials of a sandbox: the sandbox itself or, if a stored credential names
  * an engine, the use of such engines.
  */
-export async function findNeededCapability(
+export async function resolveNeededCapability(
   db: Db,
   { workspaceId, sandbox, sandboxCredentialId }: SandboxSelection,
 ): Promise<string> {
@@ -48,8 +48,8 @@ export async function findNeededCapability(
   return usesEngine ? toEngineCapability(sandbox) : sandbox
 }
 
-const findJobType = async (db: Db, selection: SandboxSelection): Promise<JobType<TrialPayload>> =>
-  toTrialJobType(await findNeededCapability(db, selection))
+const resolveJobType = async (db: Db, selection: SandboxSelection): Promise<JobType<TrialPayload>> =>
+  toTrialJobType(await resolveNeededCapability(db, selection))
 
 /** A trial takes a slot of its comparison (if that has a limit), of its sandbox credential and of its model credential. */
 type TrialQueue = SandboxSelection & { key: number; concurrency: number | null }
@@ -57,12 +57,12 @@ type TrialQueue = SandboxSelection & { key: number; concurrency: number | null }
 const toLimitKey = (key: number): string => `comparison ${key}`
 
 export const enqueueTrial = async (tx: Db, queue: TrialQueue, ordinal: number, notBefore?: Date): Promise<number> =>
-  enqueueSelected(tx, await findJobType(tx, queue), selectTrialJobs(queue.key, { ordinal, notBefore }))
+  enqueueSelected(tx, await resolveJobType(tx, queue), selectTrialJobs(queue.key, { ordinal, notBefore }))
 
 /** Enqueues every waiting trial that has no job yet. Returns their number. */
 export async function enqueueWaiting(tx: Db, queue: TrialQueue): Promise<number> {
   if (queue.concurrency !== null) await setLimit(tx, toLimitKey(queue.key), queue.concurrency)
-  return enqueueSelected(tx, await findJobType(tx, queue), selectTrialJobs(queue.key, {}))
+  return enqueueSelected(tx, await resolveJobType(tx, queue), selectTrialJobs(queue.key, {}))
 }
 
 const MANY_TRIALS = 5_000
@@ -84,7 +84,7 @@ export async function deferWaiting(
   notBefore: Date,
 ): Promise<void> {
   await withdrawWaiting(tx, comparison)
-  await enqueueSelected(tx, await findJobType(tx, selection), selectTrialJobs(comparison, { notBefore }))
+  await enqueueSelected(tx, await resolveJobType(tx, selection), selectTrialJobs(comparison, { notBefore }))
 }
 
 /**

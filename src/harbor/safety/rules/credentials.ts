@@ -8,10 +8,10 @@ type CredentialMatch = RuleMatch & { isIssued: boolean }
 const PER_FORMAT_MAX = 3
 const MATCHES_MAX = 100
 
-const listCredentials = memoize(({ texts }: TaskView): CredentialMatch[] => texts.flatMap(findCredentials))
+const listCredentials = memoize(({ texts }: TaskView): CredentialMatch[] => texts.flatMap(matchCredentials))
 
-/** Finds credentials. Messages must not contain the value. */
-export const findCredentials = ({ path, text }: TextFile): CredentialMatch[] =>
+/** Lists the credentials in a file. Messages must not contain the value. */
+export const matchCredentials = ({ path, text }: TextFile): CredentialMatch[] =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).flatMap(({ name, pattern, isIssued }) => {
     const real = text
       .matchAll(pattern)

@@ -117,13 +117,12 @@ const matchTexts =
   (danger: Danger) =>
   (view: TaskView): RuleMatch[] =>
     listSuspects(view)
-      .flatMap((file) => findFirst(file, danger))
+      .flatMap((file) => findFirst(file, danger) ?? [])
       .slice(0, TEXT_MATCHES_MAX)
 
-/** Returns the first match. */
-function findFirst({ path, text }: TextFile, { signs }: Danger): RuleMatch[] {
+function findFirst({ path, text }: TextFile, { signs }: Danger): RuleMatch | undefined {
   const offset = signs.map((sign) => text.search(sign)).find((index) => index >= 0)
-  return offset === undefined ? [] : [{ path, line: lineAt(text, offset), detail: ATTACK_TEXT }]
+  return offset === undefined ? undefined : { path, line: lineAt(text, offset), detail: ATTACK_TEXT }
 }
 
 const ATTACK_TEXT = 'The text looks like an attack. Check that it is part of the task.'

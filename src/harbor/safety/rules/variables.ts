@@ -108,24 +108,24 @@ const VARIABLE = /\$(?:\$|\{([A-Za-z_]\w*)(:?[-+?][^}]?)?|([A-Za-z_]\w*))/g
 const listComposeVariables = memoize((view: TaskView): VariableReference[] => view.composes.flatMap(listVariablesIn))
 
 const listVariablesIn = (compose: UsedCompose): VariableReference[] => [
-  ...findInValue(compose.table, compose.path),
-  ...findPassedThrough(compose),
+  ...listInValue(compose.table, compose.path),
+  ...listPassedThrough(compose),
 ]
 
-function findInValue(value: Value, path: string): VariableReference[] {
-  if (typeof value === 'string') return findInText(value, path)
+function listInValue(value: Value, path: string): VariableReference[] {
+  if (typeof value === 'string') return listInText(value, path)
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([key, entry]) => findInValue(entry, `${path}.${key}`))
+  return Object.entries(value).flatMap(([key, entry]) => listInValue(entry, `${path}.${key}`))
 }
 
-const findInText = (text: string, path: string): VariableReference[] =>
+const listInText = (text: string, path: string): VariableReference[] =>
   [...text.matchAll(VARIABLE)].flatMap(([, braced, operator = '', bare]) => {
     const name = braced ?? bare
     return name === undefined ? [] : [{ path, name, hasFallback: /^:?-[^}]/.test(operator) }]
   })
 
-/** Finds environment variables without a value, which are passed through from the runner. */
-const findPassedThrough = (compose: UsedCompose): VariableReference[] =>
+/** Lists environment variables without a value, which are passed through from the runner. */
+const listPassedThrough = (compose: UsedCompose): VariableReference[] =>
   listServicesIn(compose).flatMap(({ path, settings: { environment } }) => {
     if (Array.isArray(environment)) {
       return environment

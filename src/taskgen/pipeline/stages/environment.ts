@@ -6,7 +6,7 @@ import type { Image } from '../../../sandboxes/sandbox.ts'
 import type { SplitCommit } from '../../candidates/split-commit.ts'
 import { buildEnvironment, listOwnPackages } from '../../environment/build-environment.ts'
 import { checkHealth } from '../../environment/check-health.ts'
-import { type CiServices, findCiServices } from '../../environment/ci-services.ts'
+import { type CiServices, readCiServices } from '../../environment/ci-services.ts'
 import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
 import { detectRecipe, lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
 import { listLfsPointers, readTree } from '../../environment/read-tree.ts'
@@ -33,7 +33,7 @@ export const environmentStage: Stage = {
     if (base.kind !== 'done') return base
     const change = await readChange(state, context, signal)
     const { tree, submodules } = base.value
-    const services = findCiServices(tree.facts)
+    const services = readCiServices(tree.facts)
     const { location } = await context.repository()
     const pointers = await listLfsPointers(location, tree.entries, signal)
     const attempt = { state, context, signal, tree, submodules, change, services, pointers }

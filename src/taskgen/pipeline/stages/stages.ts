@@ -2,7 +2,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { emitTask } from '../../assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
-import { findExposedSymbols, writeInstruction } from '../../authoring/author.ts'
+import { listExposedSymbols, writeInstruction } from '../../authoring/author.ts'
 import { splitCommit, widenSource } from '../../candidates/split-commit.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { execute } from '../../execution/execute.ts'
@@ -124,7 +124,7 @@ export const authoringStage: Stage = {
     const { lists, messages, failsByAssertion, buildErrors, newTests, plan } = parseExecution(state)
     const change = await readChange(state, context, signal)
     const { location } = await context.repository()
-    const exposed = await findExposedSymbols({ location, commit: candidate.base }, change, signal)
+    const exposed = await listExposedSymbols({ location, commit: candidate.base }, change, signal)
     if (!failsByAssertion && exposed.length === 0)
       return reject(
         'error_only_f2p',
