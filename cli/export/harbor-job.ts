@@ -82,7 +82,7 @@ const buildAgentConfig = (setting: ComparisonSetting) => ({
   },
 })
 
-/** A name of two parts identifies a package with a digest. Other names are paths. */
+/** Builds the reference to a task. A name of two parts is a package with a digest; other names are paths. */
 const buildTaskConfig = (comparison: Comparison, { name, digest }: ComparisonTrial['task']) => ({
   name: isPackageName(name) ? name : undefined,
   ref: isPackageName(name) ? digest : undefined,

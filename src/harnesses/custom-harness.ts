@@ -60,7 +60,7 @@ export function buildCustomHarness(description: HarnessDescription): Harness {
   return harness
 }
 
-/** The client of an ACP agent needs Node. */
+/** Returns the bundle to install. `needsNode`: the client of an ACP agent runs with Node. */
 function chooseBundle(bundle: UploadedBundle | undefined, needsNode: boolean): Bundle | undefined {
   if (!bundle) return needsNode ? nodeOnlyBundle() : undefined
   return uploadedBundle({ ...bundle, node: bundle.node || needsNode, probe: bundle.probe.map(fillPaths) })

@@ -32,7 +32,7 @@ export const databaseCheck = ({ db }: Database): SystemCheck => ({
   },
 })
 
-/** Node reports one error for all addresses of a host, with an empty message. */
+/** Returns the message of an error. Node reports one error for all addresses of a host, with an empty message. */
 function toReason(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(toReason).join('; ')
   return error instanceof Error ? error.message || error.name : String(error)

@@ -21,7 +21,7 @@ function hashResults(results: readonly SettingResult[], tasks: string[]): string
 
 const textCache = new WeakMap<SettingResult, string>()
 
-/** Cached, because it is long and needed for every selection. */
+/** Returns a result as canonical JSON. Cached, because the text is long and needed for every selection. */
 function toCanonicalText(result: SettingResult): string {
   const text = textCache.get(result) ?? canonicalJson(toHashedFields(result))
   textCache.set(result, text)

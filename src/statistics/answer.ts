@@ -66,7 +66,7 @@ function computeVisibleDifference(
   return computeSmallestDifference(tasks, attempts) / 100
 }
 
-/** Undefined if there are not two candidates, or none of them solved anything. */
+/** Chooses the recommended setting. Returns undefined if there are fewer than two candidates, or none solved anything. */
 function decide(
   statistics: ComparisonStatistics,
   candidates: readonly AnswerCandidate[],

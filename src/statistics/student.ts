@@ -22,7 +22,7 @@ export function quantile(twoSidedProbability: number, degrees: number): number {
   return value
 }
 
-/** Bisection. */
+/** Searches the quantile by bisection. */
 function searchQuantile(twoSidedProbability: number, degrees: number): number {
   let [low, high] = [0, 1e6]
   for (let step = 0; step < 100; step++) {

@@ -38,7 +38,7 @@ async function copyEntry(entry: TarEntry, target: FileHandle): Promise<void> {
   await target.writeFile(paddingAfter(entry.bytes))
 }
 
-/** Owned by root, because the users of one image mean nothing in another. */
+/** Returns the header of a file that root owns: user ids of one image mean nothing in another. */
 function toHeader({ path, type, mode, bytes, linkTarget }: TarEntry): TarHeader {
   const fields = { path, mode: mode & 0o777, uid: 0, size: bytes }
   if (type === 'SymbolicLink') return { ...fields, type, linkpath: linkTarget }

@@ -145,7 +145,7 @@ async function exists(from: StoppedSandbox, path: string): Promise<boolean> {
   return found !== undefined
 }
 
-/** A file that git reads but does not execute. */
+/** Returns the upload of a file that git reads but does not execute. */
 const toTextUpload = (path: string, text: string): SandboxUpload => ({
   target: posix.dirname(path),
   tar: packTexts('.', [{ path: posix.basename(path), text, mode: 0o644 }], { uid: 0, open: false }),
@@ -216,7 +216,7 @@ type ConfigSection = Pick<GitSetting, 'section' | 'subsection'>
 const SECTION_LINE = /^\s*\[\s*([A-Za-z0-9-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
 const KEY_LINE = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:(=)(.*))?$/
 
-/** Lines that are not understood are skipped. */
+/** Parses the text of a git configuration. Lines that are not understood are skipped. */
 function parseGitConfig(text: string): GitSetting[] {
   const settings: GitSetting[] = []
   let section: ConfigSection | undefined

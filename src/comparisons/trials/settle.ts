@@ -162,7 +162,7 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
   }
 }
 
-/** An attempt that did not run is explained by the first line of its error. */
+/** Explains an attempt that did not run by the first line of its error. */
 const explainError = (error: string | null): string | undefined => error?.trim().split('\n', 1)[0]?.replace(/:$/, '.')
 
 const toSpendDetail = (spend: GranteeSpend | undefined) =>

@@ -52,7 +52,7 @@ export async function traceAttempt(
   for (const call of calls) if (Date.parse(call.at) >= startMs) traceCall(tracer, parent, call)
 }
 
-/** The phases follow one another, so their durations give their start. */
+/** Records a span for each phase. Its start is the end of the phase before. */
 function tracePhases(
   tracer: Tracer,
   parent: SpanParent,

@@ -291,7 +291,7 @@ function blankSubscripts(flow: PythonFlow, code: string): string {
   return blanked
 }
 
-/** Names in capitals and of the tests' own cases are left out. */
+/** Reports whether a variable may hold data of the submission. Constants and names of the tests' own cases do not. */
 const isDataName = (name: string): boolean => name === name.toLowerCase() && !OWN_NAME.test(name)
 
 /** Returns the number or the length that a call such as `int` or `len` returns for a value. */

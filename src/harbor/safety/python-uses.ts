@@ -78,7 +78,7 @@ const endsWithPath = (code: string): boolean => /\bPath\([^()]*(?:\([^()]*\)[^()
 
 const SQL = /(?:((?:self\.)?\w+)\.(?:execute|executescript|executemany)|(?<!\w)read_sql\w*)\s*\(/g
 
-/** A name that a submitted database contains may be part of a statement for the same database. */
+/** Finds a SQL statement that the submission can change. Names that come from a database may be used in its own statements. */
 function findSql(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
   const isForeign = code.matchAll(SQL).some(({ 0: call, 1: receiver = '', index }) => {
     const [statement = ''] = splitArguments(insideBrackets(code, index + call.length - 1))
@@ -92,7 +92,7 @@ const ASSERTED = /(?<!\w)assert(?:Not)?Regex\s*\(/g
 const WILDCARD = /(?<!\w)fnmatch(?:case)?\s*\(/g
 const SCHEMA = /(?<!\w)(?:jsonschema\.)?(?:validate|Draft\w*Validator)\s*\(/g
 
-/** A pattern or a schema of the submission can accept everything. */
+/** Finds a pattern or a schema of the submission, which can accept everything. */
 function findPattern(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
   const isForeign = (argument = ''): boolean => {
     const given = argument.replace(/^\w+\s*=(?!=)/, '')

@@ -134,7 +134,7 @@ function checkVariable(context: CheckContext, part: Extract<WordPart, { kind: 'v
   return checkExpansion(context, part) ?? checkParts(context, nested)
 }
 
-/** The subscript of an element is evaluated. */
+/** Refuses an array element with a computed subscript, because the shell evaluates it. */
 const checkElement = (word: ShellWord): string | undefined =>
   leadingText(word).startsWith('[') && !/^\[\d+\]=/.test(leadingText(word))
     ? 'assigns to a computed element of an array'
@@ -240,7 +240,7 @@ function checkNamed(context: CheckContext, path: string, args: readonly ShellWor
   return check ? check(context, args, name) : `runs ${shorten(name)}, which is not known to only read`
 }
 
-/** `[` evaluates no arithmetic, but a word that is split can become the operator `-v`, which evaluates a name. */
+/** Checks the arguments of `[`. It evaluates no arithmetic, but a word that is split can become the operator `-v`, which evaluates a name. */
 function checkBracket(context: CheckContext, args: readonly ShellWord[]): string | undefined {
   const hasUntrusted = args.some((word) => !isTrustedWord(context, word))
   const texts = args.map(plainText)
@@ -280,7 +280,7 @@ function checkSedScript(context: CheckContext, args: readonly ShellWord[]): stri
     : 'calls sed with a script that is not known to only read'
 }
 
-/** The program must be written in the script, and start no program and write no file. */
+/** Checks a call of awk. Its program must be written in the script, start no other program and write no file. */
 function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | undefined {
   const options = args.map((word) => plainText(word) ?? '')
   const at = args.findIndex(
@@ -298,7 +298,7 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
   return hasComputedPattern(program, constants) ? 'calls awk with a pattern of the submission' : undefined
 }
 
-/** After `print`, a greater-than sign outside of parentheses writes to a file. */
+/** Reports whether a program of awk writes to a file: `print` with a greater-than sign outside of parentheses. */
 const printsToFile = (program: string): boolean =>
   [program, program.replaceAll(/"(?:\\.|[^"\\])*"/g, '""')].some((text) =>
     /printf?\b[^;}\n]*>/.test(text.replaceAll(/\([^()]*\)/g, '')),
@@ -313,7 +313,7 @@ function checkDeclaration(context: CheckContext, args: readonly ShellWord[], nam
   return checkNames(args, name) ?? firstOf(args, (word) => checkAssignment(context, word))
 }
 
-/** Names of variables must be written in the script: a computed one can contain a subscript, which is evaluated. */
+/** Refuses computed names of variables: one can contain a subscript, which the shell evaluates. */
 const checkNames = (args: readonly ShellWord[], name: string): string | undefined =>
   firstOf(args, (word) => {
     const text = plainText(word)

@@ -97,7 +97,7 @@ export function createHttp(deps: ServerDeps, routes: Route[]): Http {
 const toHonoPath = (path: string): string =>
   path.replaceAll(/\{([^}]+)\}/g, (_, name) => (isCatchAll(name) ? `:${name}{.+}` : `:${name}`))
 
-/** Pages of every origin may also read the problems of unknown public paths. */
+/** Describes a request that matches no endpoint. Pages of every origin may read the problems of unknown public paths. */
 const toUnroutedOperation = (path: string): OperationInfo => ({
   id: 'unknown',
   crossOrigin: path.startsWith('/api/public/') || undefined,

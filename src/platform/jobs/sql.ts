@@ -81,7 +81,10 @@ export async function insertSelected(tx: Db, settings: JobTypeSettings, select: 
   return rows[0]?.jobs ?? 0
 }
 
-/** Call after enqueuing many jobs: plans cached for a small table scan all of it. Autovacuum does the same, later. */
+/**
+ * Updates the planner's statistics of the jobs. Call it after enqueuing many: plans that were cached for a small table scan
+ * all of it. Autovacuum does the same, but later.
+ */
 export const refreshJobStatistics = (db: Db) => sql`analyze jobs`.execute(db)
 
 export type RecurringJobRow = Pick<NewJob, 'id' | 'payload' | 'priority'> & {

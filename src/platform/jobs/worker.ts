@@ -127,7 +127,10 @@ function createState(options: WorkerOptions): WorkerState {
 const RECURRING_PRIORITY = 100
 const RECURRING_FAILURES_MAX = 5
 
-/** The id is derived from the type, so that any number of workers register one job. Throws unless `{}` is a valid payload. */
+/**
+ * Lists the jobs of handlers that run regularly. Ids are derived from the job type, so that any number of workers register
+ * one job. Throws unless `{}` is a valid payload.
+ */
 const listRecurringJobs = (handlers: readonly JobHandler[]): RecurringJobRow[] =>
   handlers.flatMap(({ type, payload, everySeconds, priority, failuresMax }) => {
     if (everySeconds === undefined) return []
@@ -218,8 +221,9 @@ function startJob(state: WorkerState, job: ClaimedJob, claimedAt: number): void 
 }
 
 /**
- * After an outage of the database, the other workers need a moment to report again. Therefore only a worker that has
- * reached the database for `silentMs` may declare another one dead.
+ * Renews the leases of this worker until it is stopped, and declares silent workers dead. After an outage of the database,
+ * the others need a moment to report again. Therefore only a worker that has reached the database for `silentMs` may
+ * declare another one dead.
  */
 async function heartbeatLoop(state: WorkerState): Promise<void> {
   const { ownDatabase, worker, leaseMs } = state

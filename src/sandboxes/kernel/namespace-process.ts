@@ -46,7 +46,7 @@ export async function startNamespaceProcess(options: NamespaceOptions): Promise<
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: { PATH: TOOLS_PATH },
-    stdio: ['pipe', 'pipe', 'ignore', ...(await listInheritedDescriptors())],
+    stdio: ['pipe', 'pipe', 'ignore', ...(await loadHidingStdio())],
   })
   const failed = once(child, 'error').then(([error]) => Promise.reject(error))
   await Promise.race([once(child, 'spawn'), failed]).catch((error: unknown) => {
@@ -175,18 +175,18 @@ function readScriptResult(output: Readable, { marker, onText, closed }: PendingS
 }
 
 const CLOSED_ON_EXEC = 0o2000000
-let inheritedDescriptors: Promise<(number | 'ignore')[]> | undefined
+let hidingStdio: Promise<(number | 'ignore')[]> | undefined
 
 /**
  * Returns `stdio` entries from the fourth on that hide inherited descriptors from child processes, including sandboxes.
  * Node cannot close them, but it can replace them with nothing.
  */
-function listInheritedDescriptors(): Promise<(number | 'ignore')[]> {
-  inheritedDescriptors ??= findInheritedDescriptors()
-  return inheritedDescriptors
+function loadHidingStdio(): Promise<(number | 'ignore')[]> {
+  hidingStdio ??= buildHidingStdio()
+  return hidingStdio
 }
 
-async function findInheritedDescriptors(): Promise<(number | 'ignore')[]> {
+async function buildHidingStdio(): Promise<(number | 'ignore')[]> {
   const numbers = (await readdir('/proc/self/fd')).map(Number)
   const passed = await Promise.all(numbers.map(async (number) => ((await isInherited(number)) ? number : 0)))
   const last = Math.max(2, ...passed)

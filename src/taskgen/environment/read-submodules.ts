@@ -94,7 +94,7 @@ async function fetchAll(wanted: readonly WantedSubmodule[], context: FetchContex
 const countFiles = (found: readonly SubmoduleFiles[]): number =>
   found.reduce((sum, { entries }) => sum + entries.length, 0)
 
-/** An outage of the server says nothing about the candidate. */
+/** Returns the message of a permanent refusal. Throws other errors: an outage of the server says nothing about the candidate. */
 function describeRefusal(error: unknown): string {
   if (error instanceof MirrorRefused && error.isPermanent) return error.message
   throw error

@@ -153,7 +153,7 @@ function isBuildFile(path: string): boolean {
 
 const GITLINKS_MAX = 100
 
-/** Each submodule is one line of the Dockerfile. */
+/** Returns why the submodules cannot be used: the Dockerfile has a line with the path of each. */
 function findGitlinkFault(gitlinks: readonly Gitlink[]): string | undefined {
   if (gitlinks.length > GITLINKS_MAX) return `The tree has more than ${GITLINKS_MAX} submodules.`
   const bad = gitlinks.find(({ path }) => /\p{C}/u.test(path) || path.length > 1000)

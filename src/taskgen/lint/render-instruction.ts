@@ -44,11 +44,11 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 const renderSection = (title: string, text: string | null): string[] =>
   text === null || text.trim() === '' ? [] : [`## ${title}`, closeFence(text.trim())]
 
-/** A fence that is left open would swallow what follows. */
+/** Closes a code fence that is left open, which would include the sections after it. */
 const closeFence = (text: string): string =>
   (text.match(/^ {0,3}```/gm)?.length ?? 0) % 2 === 1 ? `${text}\n\`\`\`` : text
 
-/** Renders the interface section, which is always the last part. Empty without names. */
+/** Renders the interface section, which is always the last part. Returns an empty text if there are no symbols. */
 export function renderInterface(exposed: readonly ExposedSymbol[]): string {
   if (exposed.length === 0) return ''
   const lines = [

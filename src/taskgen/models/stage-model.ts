@@ -128,8 +128,8 @@ function checkServedModel(
 }
 
 /**
- * A budget cannot be enforced without prices. Token, call and time limits still apply, and a batch with a budget
- * requires prices.
+ * Returns the budget of a call, or null for a model without prices, for which none can be enforced. Token, call and time
+ * limits still apply, and a batch with a budget requires prices.
  */
 const computeBudget = ({ budgetMicros, batchLeftMicros, terms }: OpenModelInput): number | null =>
   terms.prices === null && batchLeftMicros === null ? null : Math.min(budgetMicros, batchLeftMicros ?? budgetMicros)

@@ -232,7 +232,7 @@ const toTaskOrigin = ({ batch, task, repository, candidate }: TaskFacts) => ({
   head: candidate.head,
 })
 
-/** Only the newest task of a pull request stays ready. Decided tasks are kept and reported as a concern. */
+/** Only the newest task of a pull request stays ready. Decided tasks are kept and reported as a warning. */
 async function supersedeOlderTasks(tx: Db, task: TaskFacts): Promise<void> {
   const origin = toTaskOrigin(task)
   await rows.supersede(
