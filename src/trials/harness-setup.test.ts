@@ -187,7 +187,7 @@ test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])
   },
 )
 
-test('a program that refuses a task, and a model that never answers, are operator errors', async () => {
+test('a program that refuses a task is an operator error', async () => {
   const { harness, folder } = program('good', '#!/bin/bash\n[ "$1" = --version ] || echo hello > /app/hello.txt\n')
   const task = writeTask(join(runner.folder, 'refused'))
   const plan = (): never => {
@@ -196,15 +196,6 @@ test('a program that refuses a task, and a model that never answers, are operato
   expect(
     await runner.run(task, { ...harness, plan }, 'workspace', { model: model(), bundles: { folder } }),
   ).toMatchObject({ class: 'operator_error', error: 'It cannot do this.' })
-  const findFault = async () => 'The key was refused.'
-  expect(
-    await runner.run(task, harness, 'workspace', { model: model({ findFault }), bundles: { folder } }),
-  ).toMatchObject({
-    state: 'errored',
-    class: 'operator_error',
-    error: 'The key was refused.',
-    reward: null,
-  })
 })
 
 test('without a folder for bundles nothing is run', async () => {

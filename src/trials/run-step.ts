@@ -15,7 +15,6 @@ import { withdrawFiles } from './running-sandbox.ts'
 import { stopSidecars } from './sidecars.ts'
 import type { StepContext } from './step-context.ts'
 import { textThreads } from './threads.ts'
-import type { TrialRequest } from './trial-request.ts'
 import { type StepVerdict, verifyFresh, verifyLive, verifySeparately } from './verify-phase.ts'
 
 type StepOptions = {
@@ -60,7 +59,6 @@ async function runPhases(
   const agent = await context.timed('agent', () => runAgentPhase(context, environment, step, { previous, keepRunning }))
   onAgentEnd(agent.exit)
   await writeTrajectory(context, step)
-  await requireModelAnswers(request)
   // A cheat has declared that it does not apply to this task.
   if (agent.exit && agent.exit.code === request.notApplicableCode) return toNotApplicable(context, step, agent)
 
@@ -99,12 +97,6 @@ async function writeTrajectory(context: StepContext, { instruction }: TaskStep):
   const input = { id, version, rules: outputRules, instruction, model: model?.access.model, source, target }
   await textThreads.run('convertTrajectory', input).catch(() => {})
   signal.throwIfAborted()
-}
-
-/** A trial whose model never answered says nothing about the agent. */
-async function requireModelAnswers({ model }: TrialRequest): Promise<void> {
-  const fault = await model?.findFault?.()
-  if (fault !== undefined) throw new HarnessUnfit(fault)
 }
 
 type VerifyInput = { agent: AgentResult; sandbox: Sandbox | undefined; collected: CollectedArtifact[] }

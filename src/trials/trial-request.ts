@@ -72,8 +72,4 @@ export type TrialModel = {
   port: Port
   /** Calls the model for harnesses that run outside the sandbox. */
   ask?: AskModel | undefined
-  /**
-   * Explains why no call could be answered, for example a wrong key or an unknown model. Such a trial is not scored.
-   */
-  findFault?: (() => Promise<string | undefined>) | undefined
 }

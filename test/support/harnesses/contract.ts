@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
+import { decideVerdict } from '../../../src/gateway/verdict.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../../src/gateway/wire-protocol.ts'
 import { type InstallOptions, install } from '../../../src/harnesses/bundles/install.ts'
 import { type Harness, HarnessUnfit } from '../../../src/harnesses/harness.ts'
@@ -102,11 +103,11 @@ function testInSandbox(harness: Harness, options: ContractOptions, sandbox: Sand
   })
 
   test.each([
-    ['a wrong key', { keys: ['sk-another'] }],
-    ['an unknown model', { models: ['another'] }],
-  ])('%s is an operator error', async (_name, fault) => {
-    const { record } = await runner.run(first, { ...solves, ...fault })
-    expect(record).toMatchObject({ state: 'errored', class: 'operator_error', reward: null })
+    ['a wrong key stops its comparison', { keys: ['sk-another'] }, { kind: 'stopped', reason: 'credential' }],
+    ['an unknown model is an operator error', { models: ['another'] }, { state: 'errored', class: 'operator_error' }],
+  ])('%s', async (_name, fault, verdict) => {
+    const { record, totals } = await runner.run(first, { ...solves, ...fault })
+    expect(decideVerdict(record, totals)).toMatchObject(verdict)
   })
 
   describe.skipIf(!isLongRun())('in the long run', () => {

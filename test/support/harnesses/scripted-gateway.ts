@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { closeGrant, openGrant, readGrant } from '../../../src/gateway/grants.ts'
+import { closeGrant, openGrant } from '../../../src/gateway/grants.ts'
 import { openSandboxPort, SANDBOX_GATEWAY_URL } from '../../../src/gateway/sandbox-port.ts'
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import type { Level, Protocol, WireLevel } from '../../../src/harnesses/model-access.ts'
@@ -55,11 +55,6 @@ export async function openScriptedGateway() {
     const place: TrialModel = {
       port,
       access: { ...traits, ...levelCase, baseUrl: SANDBOX_GATEWAY_URL, token: grant.token },
-      async findFault() {
-        const { lastFailure } = await readGrant(ledger, grant.id)
-        const isFault = lastFailure && !lastFailure.isRecovered && ['credential', 'model'].includes(lastFailure.kind)
-        return isFault ? `The model is not available: ${lastFailure.kind}.` : undefined
-      },
     }
     return { place, totals: () => closeGrant(ledger, grant.id) }
   }
