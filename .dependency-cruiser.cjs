@@ -222,7 +222,7 @@ module.exports = {
         pathNot: [
           `^src/(${PURE})\\.ts$`,
           '/schema\\.ts$',
-          '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|settings|limits|yaml-value)\\.ts$',
+          '^src/harbor/(task|paths|resolve|source|fields|template|report|dockerfile|settings|limits|yaml-value)\\.ts$',
           '^src/sandboxes/kernel/shell\\.ts$',
           '^src/platform/(untrusted-json|outbound/(url-rules|image-registry))\\.ts$',
           '^(node:)?(crypto|path|zlib)$',

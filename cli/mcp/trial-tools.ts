@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TrialArtifact } from '../../src/comparisons/shapes/schema.ts'
+import { type TrialArtifact, TrialState } from '../../src/comparisons/shapes/schema.ts'
 import { listTrials } from '../comparison-trials.ts'
 import { alignColumns, formatCount } from '../table.ts'
 import { formatTrajectory } from '../trajectory-text.ts'
@@ -7,7 +7,6 @@ import { locateTrial, type OpenedTrial, readText, toFacts } from '../trials.ts'
 import { comparisonId, openComparison, scopeInput } from './comparison-tools.ts'
 import { defineTool, type McpTool } from './tool.ts'
 
-const STATES = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled'] as const
 const TRIALS_MAX = 100
 
 export const trialTools: McpTool[] = [
@@ -19,7 +18,7 @@ export const trialTools: McpTool[] = [
     input: z.object({
       ...scopeInput,
       comparison: comparisonId,
-      state: z.enum(STATES).optional(),
+      state: TrialState.optional(),
       setting: z.string().max(500).optional().describe('Setting id, as read_answer names it'),
       max: z.number().int().min(1).max(TRIALS_MAX).default(TRIALS_MAX),
     }),

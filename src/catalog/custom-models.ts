@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { createCustomModelProvider, type ProviderDefinition } from '../credentials/providers.ts'
+import { buildBearerHeaders, createCustomModelProvider, type ProviderDefinition } from '../credentials/providers.ts'
 import type { Cloud } from '../credentials/schema.ts'
 import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -100,16 +100,14 @@ export async function listCustomProviders(db: Db, workspaceId: string, trust: Tr
     )
 }
 
-const toBearerHeader = (key: string) => ({ authorization: `Bearer ${key}` })
-
 /** Small requests that need a valid key. */
 const PROBES = {
   'anthropic-messages': {
     path: '/v1/models?limit=1',
     headers: (key: string) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
   },
-  'openai-chat': { path: '/v1/models', headers: toBearerHeader },
-  'openai-responses': { path: '/v1/models', headers: toBearerHeader },
+  'openai-chat': { path: '/v1/models', headers: buildBearerHeaders },
+  'openai-responses': { path: '/v1/models', headers: buildBearerHeaders },
   gemini: { path: '/v1beta/models?pageSize=1', headers: (key: string) => ({ 'x-goog-api-key': key }) },
 }
 

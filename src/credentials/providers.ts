@@ -32,7 +32,7 @@ type ModelApi = { provider: string; baseUrl: string; variable: string; path: str
 type ProviderHeaders = Record<string, string>
 type KeyHeaders = (key: string) => ProviderHeaders
 
-const buildBearerHeaders = (key: string): ProviderHeaders => ({ authorization: `Bearer ${key}` })
+export const buildBearerHeaders = (key: string): ProviderHeaders => ({ authorization: `Bearer ${key}` })
 
 const modelApis: ModelApi[] = [
   {

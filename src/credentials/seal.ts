@@ -19,6 +19,13 @@ export type SecretContext = {
 /** A secret encrypted with its own data key, and the data key encrypted with the master key. */
 export type Sealed = { masterKeyId: string; wrappedKey: Buffer; ciphertext: Buffer }
 
+/** Returns the columns in which tables store a sealed secret. */
+export const toSealedColumns = (sealed: Sealed) => ({
+  master_key_id: sealed.masterKeyId,
+  wrapped_key: sealed.wrappedKey,
+  ciphertext: sealed.ciphertext,
+})
+
 /** Thrown when a secret does not open. The message does not name the cause, which would only help an attacker. */
 export class SealBroken extends Error {
   override name = 'SealBroken'

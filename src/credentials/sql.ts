@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { CredentialKind } from './schema.ts'
-import type { Sealed } from './seal.ts'
+import { type Sealed, toSealedColumns } from './seal.ts'
 
 const MASTER_KEY_LOCK = 'master key'
 
@@ -184,9 +184,3 @@ export async function findOwner(db: Db, workspaceId: string) {
     .executeTakeFirst()
   return row && { id: row.id, login: row.login, createdAt: row.created_at }
 }
-
-const toSealedColumns = (sealed: Sealed) => ({
-  master_key_id: sealed.masterKeyId,
-  wrapped_key: sealed.wrappedKey,
-  ciphertext: sealed.ciphertext,
-})

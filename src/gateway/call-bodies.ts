@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { BlobMissing, type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import { type Blobs, ignoreMissingBlob, isDigest } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -103,7 +103,7 @@ export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, d
   for (;;) {
     const old = await listOldBodies(db, days, SWEEP_BATCH)
     for (const { id, bodies } of old) {
-      if (isDigest(bodies)) await blobs.remove(bodies).catch(ignoreMissing)
+      if (isDigest(bodies)) await blobs.remove(bodies).catch(ignoreMissingBlob)
       await forgetBodies(db, id)
     }
     if (old.length < SWEEP_BATCH) return
@@ -112,10 +112,6 @@ export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, d
 
 /** Counts the calls whose bodies a sweep would delete. */
 export const countSweptBodies = async (db: Db, days: number): Promise<number> => (await countOldBodies(db, days)).count
-
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof BlobMissing)) throw error
-}
 
 const DEFAULT_SETTINGS: GatewaySettings = { recordBodies: false }
 

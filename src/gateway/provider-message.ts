@@ -1,6 +1,5 @@
-import { type Json, parseJson } from '../harnesses/json.ts'
+import { isObject, type Json, parseJson } from '../harnesses/json.ts'
 import { printable } from '../platform/terminal-text.ts'
-import { isObject } from './protocols/fields.ts'
 
 /** Longer bodies are read as text without looking for fields. */
 const PARSED_LENGTH_MAX = 64 * 1024

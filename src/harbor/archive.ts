@@ -86,7 +86,7 @@ export async function measureArchive(archive: Readable, limits: Partial<UnpackLi
   }
 }
 
-async function discardContent(entry: TarEntry): Promise<void> {
+export async function discardContent(entry: TarEntry): Promise<void> {
   for await (const _ of entry.content());
 }
 

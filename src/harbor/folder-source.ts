@@ -68,14 +68,14 @@ async function listEntries(root: string, folder: string): Promise<string[]> {
   return entries.map(({ name }) => `${folder}/${name}`)
 }
 
-/** Does not block on a pipe and does not follow a link that replaced the file after the folder was listed. */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** Flags for untrusted files. They do not block on a pipe and do not follow a link that replaced the file after a check. */
+export const UNTRUSTED_FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 async function openFile(root: string, path: string): Promise<FileHandle> {
-  const file = await open(join(root, path), OPEN_FLAGS).catch(async (error: unknown) => {
+  const file = await open(join(root, path), UNTRUSTED_FILE_FLAGS).catch(async (error: unknown) => {
     const target = codeOf(error) === 'ELOOP' ? await resolveLink(root, path) : undefined
     if (target === undefined) throw error
-    return open(target, OPEN_FLAGS)
+    return open(target, UNTRUSTED_FILE_FLAGS)
   })
   if ((await file.stat()).isFile()) return file
   await file.close()

@@ -79,5 +79,9 @@ export function listPrefixes(path: string): string[] {
 /** Folds case and Unicode forms, for collision checks. Upper case comes first: it makes ß and ss equal. */
 const foldPath = (path: string): string => path.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
 
+/** Returns true for a folder itself and for every path below it. */
+export const isWithin = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
+
 /** Compares by code point, as Python does. JavaScript compares UTF-16 code units. */
 export const compareCodePoints = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, hasCode } from '../platform/errors.ts'
+import { UNTRUSTED_FILE_FLAGS } from './folder-source.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
 import { decodeUtf8 } from './source.ts'
 
@@ -57,14 +58,11 @@ async function openFolder(folder: string): Promise<FileHandle | undefined> {
 
 type RewardFile = { file: string; bytes: Buffer } | Extract<RewardResult, { kind: 'refused' }>
 
-/** Does not follow links and does not block on a pipe. */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
 /** Reads a reward file. Returns undefined if it does not exist. */
 async function readFile(folderPath: string, file: string): Promise<RewardFile | undefined> {
   let handle: FileHandle
   try {
-    handle = await open(join(folderPath, file), OPEN_FLAGS)
+    handle = await open(join(folderPath, file), UNTRUSTED_FILE_FLAGS)
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return undefined
     return toOpenRefusal(file, codeOf(error)) ?? Promise.reject(error)

@@ -1,6 +1,8 @@
 import type { Bundle } from './bundles/bundle.ts'
 import { type Harness, type HarnessRun, HarnessUnfit, requireModelAccess, toEnv } from './harness.ts'
+import { type JsonObject, objectAt, parseArguments, textAt } from './json.ts'
 import { findProtocol, type LevelMapping, type ModelAccess } from './model-access.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 /** A program that speaks OpenAI Chat only, has no MCP and is configured by variables and files. */
 type ChatProgram = Pick<Harness, 'id' | 'name' | 'version' | 'trajectoryEvents'> & {
@@ -43,4 +45,11 @@ const ARGUMENT_BYTES_MAX = 128 * 1024 - 1
 export function requireArgument(name: string, instruction: string): string {
   if (Buffer.byteLength(instruction) <= ARGUMENT_BYTES_MAX) return instruction
   throw new HarnessUnfit(`${name} takes the instruction as an argument, which is limited to 128 KiB.`)
+}
+
+/** Converts a tool call of OpenAI Chat, which some programs print as it is. */
+export function toCallEvent(call: JsonObject): TrajectoryEvent {
+  const target = objectAt(call, 'function')
+  const args = parseArguments(target.arguments)
+  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: args }
 }

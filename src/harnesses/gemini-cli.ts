@@ -67,7 +67,8 @@ function toThinking(wire: WireLevel): JsonObject {
   return { thinkingBudget: 0 }
 }
 
-function toServerEntry(server: ToolServer): [string, JsonObject] {
+/** Returns the settings of a tool server, as Gemini CLI and its descendants read them. */
+export function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args, trust: true }]
   const address = server.transport === 'sse' ? { url: server.url } : { httpUrl: server.url }
   return [server.name, { ...address, headers: server.headers, trust: true }]

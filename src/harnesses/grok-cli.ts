@@ -1,7 +1,7 @@
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/grok-cli.lock.json' with { type: 'json' }
-import { buildChatHarness, requireArgument } from './chat-program.ts'
-import { type JsonObject, objectAt, objectsAt, parseArguments, textAt } from './json.ts'
+import { buildChatHarness, requireArgument, toCallEvent } from './chat-program.ts'
+import { type JsonObject, objectsAt, textAt } from './json.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@vibe-kit/grok-cli/dist/index.js'
@@ -26,12 +26,6 @@ function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   return [
     { kind: 'turn' },
     { kind: 'message', text: textAt(line, 'content') },
-    ...objectsAt(line, 'tool_calls').map(toCall),
+    ...objectsAt(line, 'tool_calls').map(toCallEvent),
   ]
-}
-
-function toCall(call: JsonObject): TrajectoryEvent {
-  const target = objectAt(call, 'function')
-  const args = parseArguments(target.arguments)
-  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: args }
 }

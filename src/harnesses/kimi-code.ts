@@ -1,9 +1,9 @@
 import { stringify } from 'smol-toml'
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/kimi-code.lock.json' with { type: 'json' }
-import { requireArgument } from './chat-program.ts'
+import { requireArgument, toCallEvent } from './chat-program.ts'
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
-import { type JsonObject, objectAt, objectsAt, parseArguments, textAt } from './json.ts'
+import { type JsonObject, objectsAt, textAt } from './json.ts'
 import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
@@ -104,10 +104,4 @@ function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
     { kind: 'message', text: textAt(line, 'content') },
     ...objectsAt(line, 'tool_calls').map(toCallEvent),
   ]
-}
-
-function toCallEvent(call: JsonObject): TrajectoryEvent {
-  const target = objectAt(call, 'function')
-  const args = parseArguments(target.arguments)
-  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: args }
 }

@@ -1,6 +1,7 @@
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/qwen-code.lock.json' with { type: 'json' }
 import { parseStreamJson } from './claude-code.ts'
+import { toServerEntry } from './gemini-cli.ts'
 import { type Harness, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import type { JsonObject } from './json.ts'
 import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
@@ -68,9 +69,3 @@ function buildSettings(access: ModelAccess, servers: ToolServer[]): JsonObject {
 }
 
 const toThinking = (wire: WireLevel): JsonObject => ('effort' in wire ? { reasoning: { effort: wire.effort } } : {})
-
-function toServerEntry(server: ToolServer): [string, JsonObject] {
-  if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args, trust: true }]
-  const address = server.transport === 'sse' ? { url: server.url } : { httpUrl: server.url }
-  return [server.name, { ...address, headers: server.headers, trust: true }]
-}

@@ -132,7 +132,7 @@ export function watchesDiagnosis(watches: number, memoryBytes: number): Diagnosi
   )
 }
 
-type MasterKeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
+export type MasterKeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
 /** Checks the master key itself. Only the database can tell whether it is the right one. */
 export async function keyFileDiagnosis(settings: MasterKeySettings): Promise<Diagnosis> {

@@ -15,6 +15,7 @@ import {
 import { type CheckResult, runChecks, type SystemCheck } from '../platform/health.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 import type { Log } from '../platform/log.ts'
+import type { MasterKeySettings } from './machine-checks.ts'
 
 /** Maximum age of the last heartbeat of a live worker. */
 export const WORKER_SECONDS = 60
@@ -77,8 +78,6 @@ export const workersCheck = ({ db }: Database): SystemCheck => ({
   },
 })
 
-type KeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
-
 /** Checks the key that the running process holds. It does not read the key file, which the process no longer needs. */
 const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): SystemCheck => ({
   name: 'master key',
@@ -89,7 +88,7 @@ const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): SystemChe
   },
 })
 
-export const masterKeyCheck = ({ db }: Database, settings: KeySettings): SystemCheck => ({
+export const masterKeyCheck = ({ db }: Database, settings: MasterKeySettings): SystemCheck => ({
   name: 'master key',
   fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
   run: async () => {

@@ -1,5 +1,6 @@
 import type { OutcomeUsage } from '../comparisons/outcome.ts'
-import { DRAWS, estimateFrontierProbabilities } from '../statistics/frontier.ts'
+import { METHODS } from '../comparisons/statistics/answer.ts'
+import { estimateFrontierProbabilities } from '../statistics/frontier.ts'
 import { computeWilsonInterval } from '../statistics/intervals.ts'
 import { computeReliability, type Reliability, type Scores } from '../statistics/paired.ts'
 import { computeRanks, type Rank } from '../statistics/pairs.ts'
@@ -22,7 +23,6 @@ type SettingStats = {
   methods: { rank: string; frontierProbability: string }
 }
 
-const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
 const INTERVAL_FACTS = { level: 0.95, method: 'wilson-task-clustered' }
 
 /** Computes the statistics of the settings, by id. The seed makes the bootstrap reproducible. */

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promi
 import { join } from 'node:path'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../platform/data-folder.ts'
 import { lockFile } from '../platform/file-lock.ts'
-import { GitFailed, runGit } from '../platform/git/git.ts'
+import { GitFailed, LIMIT_EXCEEDED, runGit } from '../platform/git/git.ts'
 import type { GitLocation } from '../platform/git/settings.ts'
 import { openClone, type ReadableRepository, RepositoryUnreadable } from './mirror/local-clone.ts'
 import {
@@ -180,8 +180,6 @@ const toGitLocation = (
   fileBytesMax: deps.bytesMax,
 })
 
-const TOO_LARGE_ERROR = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
-
 const tooLargeError = () => new MirrorRefused('The repository exceeds the size limit of mirrors.')
 
 const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
@@ -211,7 +209,7 @@ const rethrowRefused =
   ({ log }: MirrorDeps) =>
   (error: unknown): never => {
     if (!(error instanceof GitFailed)) throw error
-    if (TOO_LARGE_ERROR.test(error.stderr)) throw tooLargeError()
+    if (LIMIT_EXCEEDED.test(error.stderr)) throw tooLargeError()
     log?.warn({ error }, 'failed to mirror a repository')
     if (error.timedOut) throw new MirrorRefused('Reading the repository took longer than allowed.', false, error)
     const known = KNOWN_FAILURES.find(({ pattern }) => pattern.test(error.stderr))

@@ -64,6 +64,9 @@ function createEntries() {
 
 type ReadOperation = { id: string; media?: string | undefined }
 
+/** Headers of public answers. They must be revalidated, so that withdrawn results disappear immediately. */
+export const CACHE_HEADERS = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
+
 /** A public read with the headers of its answer in each encoding. */
 export type CachedRead<Operation extends ReadOperation = ReadOperation> = {
   endpoint: Operation
@@ -80,7 +83,7 @@ export function describeRead<Operation extends ReadOperation>(
   return { endpoint, type: endpoint.media ?? 'application/json', headers: byEncoding }
 }
 
-type EncodingRequest = { acceptEncoding: string | undefined; target: string }
+export type EncodingRequest = { acceptEncoding: string | undefined; target: string }
 /** Source of a body. `name` is the repository that it depends on, undefined for lists. */
 type BodySource = { key: string; name: string | undefined; render: RenderBody }
 type RenderBody = () => Promise<string | Uint8Array>

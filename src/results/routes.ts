@@ -4,7 +4,14 @@ import { type Endpoint, replyCached, replyFile } from '../platform/http/endpoint
 import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
 import type { Release } from '../releases/shapes/schema.ts'
-import { type CachedRead, chooseEncoding, describeRead, type ResultsCache } from './cache.ts'
+import {
+  CACHE_HEADERS,
+  type CachedRead,
+  chooseEncoding,
+  describeRead,
+  type EncodingRequest,
+  type ResultsCache,
+} from './cache.ts'
 import { toCsv } from './csv.ts'
 import { drawBadge, drawChart } from './drawings.ts'
 import {
@@ -23,8 +30,6 @@ import * as schema from './schema.ts'
 
 type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 
-/** Clients may cache but must revalidate, so that withdrawn results disappear immediately. */
-const CACHE_HEADERS = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
 /** Prevents scripts and embedding when an SVG or CSV is opened directly. */
 const SANDBOX_POLICY = { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
@@ -35,11 +40,15 @@ export const resultRoutes = (deps: ResultDeps): Route[] => [
   ...taskRoutes(deps),
 ]
 
-type ReadRequest = { acceptEncoding: string | undefined; target: string }
 type ResultSource = { key: unknown[]; repository?: RepositoryName; render: () => Promise<string> }
 
 /** Replies from the cache or renders the answer, in the best encoding that the client accepts. */
-async function answerFromCache({ cache }: ResultDeps, endpoint: Endpoint, request: ReadRequest, source: ResultSource) {
+async function answerFromCache(
+  { cache }: ResultDeps,
+  endpoint: Endpoint,
+  request: EncodingRequest,
+  source: ResultSource,
+) {
   const name = source.repository && toNameKey(source.repository)
   const read = CACHED_READS.get(endpoint.id) ?? describeResultRead(endpoint)
   const answer = await cache.answer(read, request, { key: JSON.stringify(source.key), name, render: source.render })
@@ -104,7 +113,7 @@ const repositoryRoutes = (deps: ResultDeps): Route[] => [
   ),
 ]
 
-type DrawingRequest = { query: { publisher?: string | undefined }; params: RepositoryName; db: Db } & ReadRequest
+type DrawingRequest = { query: { publisher?: string | undefined }; params: RepositoryName; db: Db } & EncodingRequest
 
 const drawingRoutes = (deps: ResultDeps): Route[] => {
   const draw = (endpoint: Endpoint, call: DrawingRequest, paint: (release: Release) => string) => {

@@ -15,7 +15,7 @@ import type { ServerDeps } from '../platform/http/server.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { previewReleasePage } from '../releases/schema.ts'
 import { readRepository } from '../repos/repos.ts'
-import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
+import { CACHE_HEADERS, type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
 import { listCards, type RepositoryName, toNameKey } from '../results/results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
 import { listGuide, renderDocument } from './documentation.ts'
@@ -38,8 +38,6 @@ const PAGE_HEADERS = {
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 }
-/** Pages must be revalidated, so that withdrawn results disappear immediately. */
-const PAGE_CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
 /** Pages link to assets with their version, so that an asset never changes under its URL. */
 const ASSET_CACHING = { 'cache-control': 'public, max-age=31536000, immutable', vary: 'Accept-Encoding' }
 
@@ -48,7 +46,7 @@ const ASSET_ENDPOINTS: readonly string[] = [schema.readStylesheet.id, schema.rea
 const CACHED_READS = new Map<string, CachedRead<Endpoint>>(
   Object.values(schema).flatMap((each) => {
     if (typeof each !== 'object' || !('path' in each)) return []
-    const caching = ASSET_ENDPOINTS.includes(each.id) ? ASSET_CACHING : PAGE_CACHING
+    const caching = ASSET_ENDPOINTS.includes(each.id) ? ASSET_CACHING : CACHE_HEADERS
     return [[each.id, describeRead(each, { ...PAGE_HEADERS, ...caching })]]
   }),
 )

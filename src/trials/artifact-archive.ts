@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+import { discardContent } from '../harbor/archive.ts'
 import { findPathFault } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { endOfTar, headerBlocks, paddingAfter, type TarHeader } from './tar.ts'
@@ -17,7 +18,7 @@ export async function spoolArtifact(
   await using target = await open(file, 'wx', 0o600)
   for await (const entry of readTarEntries(tar ?? Readable.from([]))) {
     if (isExcluded(entry.path.replace(/\/$/, ''), exclude)) {
-      await skipContent(entry)
+      await discardContent(entry)
       continue
     }
     await copyEntry(entry, target)
@@ -26,10 +27,6 @@ export async function spoolArtifact(
   }
   await target.writeFile(endOfTar())
   return size
-}
-
-async function skipContent(entry: TarEntry): Promise<void> {
-  for await (const _ of entry.content());
 }
 
 async function copyEntry(entry: TarEntry, target: FileHandle): Promise<void> {
@@ -57,7 +54,7 @@ export async function unpackArtifact({ tar, target }: { tar: string; target: str
     const relativePath = rest.join('/')
     if (entry.type === 'SymbolicLink' || (relativePath !== '' && findPathFault(relativePath) !== undefined)) {
       leftOut.push(entry.path)
-      await skipContent(entry)
+      await discardContent(entry)
       continue
     }
     await writeEntry(entry, relativePath === '' ? target : join(target, relativePath))

@@ -1,3 +1,4 @@
+import { isWithin } from '../harbor/paths.ts'
 import { HARNESS_FOLDER } from '../harnesses/harness.ts'
 import type { BaseFilesystem, FileChange, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { VerifyMode } from './record.ts'
@@ -129,10 +130,6 @@ export async function listStartupFilesIn(
   }
   return [...found].sort()
 }
-
-/** Returns true for a folder itself and for every path below it. */
-export const isWithin = (path: string, folder: string): boolean =>
-  path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
 
 function hasFolderAbove(found: ReadonlyMap<string, FileChange['kind']>, path: string): boolean {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {

@@ -1,10 +1,11 @@
 import { lstat, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
+import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { HarnessUnfit } from '../harnesses/harness.ts'
 import type { Mount, SandboxUpload, StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { isWithin, VERIFIER_PATHS } from './base-filesystem.ts'
+import { VERIFIER_PATHS } from './base-filesystem.ts'
 import { endOfTar, type FileOwnership, headerBlocks, paddingAfter } from './tar.ts'
 import type { ConfigurationFile } from './trial-request.ts'
 

@@ -1,8 +1,9 @@
 import { posix } from 'node:path'
+import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { HOME } from '../harnesses/harness.ts'
 import { type FileChange, SandboxUnavailable, type SandboxUpload, type StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { isStartupFile, isWithin } from './base-filesystem.ts'
+import { isStartupFile } from './base-filesystem.ts'
 import { packFolders, packTexts } from './tar.ts'
 
 /** The agent's files that the verifier gets: the paths, and the sandbox that they come from. */

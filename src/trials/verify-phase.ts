@@ -4,6 +4,7 @@ import { join, posix } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-stream.ts'
+import { isWithin } from '../harbor/paths.ts'
 import { type RewardResult, readReward } from '../harbor/reward.ts'
 import type { TaskStep } from '../harbor/task.ts'
 import { oracle } from '../harnesses/reference.ts'
@@ -20,7 +21,6 @@ import type { CollectedArtifact } from './artifacts.ts'
 import {
   isStartupFile,
   isSystemFolder,
-  isWithin,
   listCarriedPaths,
   listStartupFilesIn,
   listVerifierBases,

@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
+import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import type { SandboxSpec, StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { isWithin } from './base-filesystem.ts'
 import {
   emptyTar,
   findInTar,

@@ -1,5 +1,5 @@
 import { type Insertable, sql } from 'kysely'
-import type { Sealed } from '../credentials/seal.ts'
+import { type Sealed, toSealedColumns } from '../credentials/seal.ts'
 import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
@@ -38,12 +38,6 @@ export const insertWebhook = (tx: Db, webhook: NewWebhookRow, sealed: Sealed) =>
     .values({ ...webhook, ...toSealedColumns(sealed) })
     .returning(WEBHOOK_COLUMNS)
     .executeTakeFirstOrThrow()
-
-const toSealedColumns = (sealed: Sealed) => ({
-  master_key_id: sealed.masterKeyId,
-  wrapped_key: sealed.wrappedKey,
-  ciphertext: sealed.ciphertext,
-})
 
 export const listWebhookRows = (db: Db, workspaceId: string, page: Page) =>
   db

@@ -89,9 +89,10 @@ export const toSealed = (row: { master_key_id: string; wrapped_key: Buffer; ciph
   ciphertext: row.ciphertext,
 })
 
+const toCursor = (row: { created_at: Date; id: string }) => ({ at: row.created_at, id: row.id })
+
 export async function listWebhooks(db: Db, workspaceId: string, page: Page) {
   const listed = await rows.listWebhookRows(db, workspaceId, page)
-  const toCursor = (row: rows.WebhookRow) => ({ at: row.created_at, id: row.id })
   const { items, nextCursor } = toPage(listed, page.limit, toWebhook, toCursor)
   return { webhooks: items, nextCursor }
 }
@@ -192,7 +193,6 @@ export async function testWebhook(db: Db, webhook: rows.WebhookRow): Promise<Del
 
 export async function listDeliveries(db: Db, webhook: rows.WebhookRow, page: Page) {
   const listed = await rows.listDeliveryRows(db, webhook.id, page)
-  const toCursor = (row: rows.DeliveryRow) => ({ at: row.created_at, id: row.id })
   const { items, nextCursor } = toPage(listed, page.limit, toDelivery, toCursor)
   return { deliveries: items, nextCursor }
 }

@@ -53,7 +53,8 @@ function describeSetting(setting: NamedSetting, { hasConfigurations }: { hasConf
   return `${model.name} with ${harness}${level}${hasConfigurations ? ` and ${name}` : ''}`
 }
 
-const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
+/** Names of the methods, as results report them. */
+export const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
 
 /** Adds statistics and answer to a status. */
 export function addStatistics(status: Comparison, statistics: ComparisonStatistics): Comparison {

@@ -3,7 +3,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
+import { type Blobs, ignoreMissingBlob, isDigest } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialArtifact } from '../shapes/schema.ts'
 import { clearArtifacts, listOldArtifacts, measureOldArtifacts } from './queue/sql.ts'
@@ -101,7 +101,7 @@ const SWEEP_MAX = 1000
 export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<number> {
   const expired = await listOldArtifacts(db, days, SWEEP_MAX)
   for (const { comparison, ordinal, artifacts } of expired) {
-    if (isDigest(artifacts)) await blobs.remove(artifacts).catch(ignoreMissing)
+    if (isDigest(artifacts)) await blobs.remove(artifacts).catch(ignoreMissingBlob)
     await clearArtifacts(db, { comparison, ordinal })
   }
   return expired.length
@@ -123,8 +123,4 @@ export async function sweepOutput(folder: string): Promise<void> {
     const stats = await stat(path).catch(() => undefined) // the owner may remove it concurrently
     if (stats && Date.now() - stats.mtimeMs > OUTPUT_AGE_MAX_MS) await rm(path, { recursive: true, force: true })
   }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof BlobMissing)) throw error
 }

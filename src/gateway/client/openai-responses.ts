@@ -1,7 +1,7 @@
 import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
-import type { Json, JsonObject } from '../../harnesses/json.ts'
+import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
-import { isObject, listOf, objectOf } from '../protocols/fields.ts'
+import { listOf, objectOf } from '../protocols/fields.ts'
 import {
   buildSystemPrompt,
   type ClientProtocol,

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../harnesses/json.ts'
+import { isObject, type JsonObject } from '../../harnesses/json.ts'
 import {
   type AnswerError,
   addUsage,
@@ -15,7 +15,6 @@ import {
   countMedia,
   createEventHandler,
   isFilled,
-  isObject,
   jsonBytes,
   keepMembers,
   limitOf,

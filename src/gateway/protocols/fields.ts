@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../harnesses/json.ts'
+import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
 import { measureJson } from '../json-shape.ts'
 import type { AnswerError, Media, MediaKind } from '../wire-protocol.ts'
 
@@ -12,9 +12,6 @@ export const listOf = (json: Json | undefined): Json[] => (Array.isArray(json) ?
 export const oneOrMore = (json: Json | undefined): Json[] => (isObject(json) ? [json] : listOf(json))
 
 export const textOf = (json: Json | undefined): string | null => (typeof json === 'string' && json !== '' ? json : null)
-
-export const isObject = (json: Json | undefined): json is JsonObject =>
-  typeof json === 'object' && json !== null && !Array.isArray(json)
 
 /** Tells whether a member is present and turns something on. */
 export const isFilled = (json: Json | undefined): boolean =>

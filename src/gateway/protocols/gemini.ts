@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../harnesses/json.ts'
+import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
 import type {
   AnswerError,
   MediaKind,
@@ -16,7 +16,6 @@ import {
   countMedia,
   createEventHandler,
   isFilled,
-  isObject,
   jsonBytes,
   keepMembers,
   limitOf,

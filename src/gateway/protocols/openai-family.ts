@@ -1,6 +1,6 @@
-import type { Json, JsonObject } from '../../harnesses/json.ts'
+import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
 import type { MediaKind } from '../wire-protocol.ts'
-import { isFilled, isObject, keepMembers, listOf, objectOf, textOf } from './fields.ts'
+import { isFilled, keepMembers, listOf, objectOf, textOf } from './fields.ts'
 
 // Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
 const OWN_TOOLS = ['function', 'custom', 'local_shell', 'apply_patch', 'tool_search']

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../harnesses/json.ts'
+import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
 import type { AnswerError, ParsedRequest, Usage, UsageMeter, WireOperation, WireProtocol } from '../wire-protocol.ts'
 import {
   byteLength,
@@ -6,7 +6,6 @@ import {
   countMedia,
   createEventHandler,
   isFilled,
-  isObject,
   limitOf,
   listInvalidCounts,
   listOf,

@@ -181,7 +181,7 @@ function listNoxRequirements(text: string): string[] {
 /** True for one requirement that can be a word of a command line. */
 export const isRequirement = (text: string): boolean => REQUIREMENT.test(text)
 
-const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
+export const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
 const NESTED_MAX = 5
 const Include = z.object({ 'include-group': z.string() })

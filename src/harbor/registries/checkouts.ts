@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GitFailed, runGit } from '../../platform/git/git.ts'
+import { GitFailed, LIMIT_EXCEEDED, runGit } from '../../platform/git/git.ts'
 import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
 import { ArchiveRefused } from '../archive-stream.ts'
 import { RegistryUnavailable, type ResolvedTask, type TaskLocation, TaskMissing } from './registry.ts'
@@ -129,11 +129,9 @@ async function runRegistryGit(
 
 const NO_SUCH_COMMIT = /not our ref|no such ref|couldn't find remote ref|unadvertised object|reference is not a tree/i
 
-const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
-
 /** Converts git's output to an error. The message is generic: it must not reveal the response of an internal server. */
 function toRegistryError(stderr: string): Error {
   if (NO_SUCH_COMMIT.test(stderr)) return new TaskMissing('The repository does not have the commit.')
-  if (TOO_LARGE.test(stderr)) return new ArchiveRefused('too_large', 'The repository is too large.')
+  if (LIMIT_EXCEEDED.test(stderr)) return new ArchiveRefused('too_large', 'The repository is too large.')
   return new RegistryUnavailable('git could not read a repository. See the log of the service for the reason.')
 }

@@ -4,6 +4,7 @@ import type { ScriptTrust } from './shell-trust.ts'
 import {
   calledProgram,
   LENGTH,
+  listOperands,
   plainText,
   type ShellCommand,
   type ShellWord,
@@ -221,9 +222,6 @@ function pipedInto(list: readonly ShellCommand[], at: number): ShellCommand[] {
   while (list[start - 1]?.isPiped) start -= 1
   return list.slice(start, at)
 }
-
-const listOperands = (args: readonly ShellWord[]): ShellWord[] =>
-  args.filter((word) => !/^-./.test(plainText(word) ?? ''))
 
 const listInputs = (context: ComparisonContext, redirects: ShellCommand['redirects']): string[] =>
   redirects.filter(({ operator }) => operator === '<').flatMap(({ target }) => context.resolve(target) ?? [])

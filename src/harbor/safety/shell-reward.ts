@@ -7,7 +7,7 @@ import {
   type ScriptTrust,
   type TrustRule,
 } from './shell-trust.ts'
-import { plainText, programName, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
+import { listOperands, plainText, programName, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
 
 // The tests decide the reward. A script that copies it from the submission lets the submission decide.
 
@@ -94,9 +94,6 @@ function filtersOwn(name: string, args: readonly ShellWord[], isInputOwn: boolea
   const named = files.filter((word) => !/^\d+$/.test(plainText(word) ?? ''))
   return named.length > 0 ? named.every(isTestFile) : isInputOwn
 }
-
-const listOperands = (args: readonly ShellWord[]): ShellWord[] =>
-  args.filter((word) => !/^-./.test(plainText(word) ?? ''))
 
 const JQ_OPTION = /^-(?:[cnrj]+|-(?:null-input|compact-output|raw-output|arg|argjson))$/
 

@@ -97,6 +97,10 @@ const WRAPPER_OPTION: Readonly<Record<string, RegExp>> = {
 
 export const WRAPPERS: readonly string[] = Object.keys(WRAPPER_OPTION)
 
+/** Lists the arguments that are not options. */
+export const listOperands = (args: readonly ShellWord[]): ShellWord[] =>
+  args.filter((word) => !/^-./.test(plainText(word) ?? ''))
+
 /** Returns the call of a simple command. A wrapper with an option that is not known is the command itself. */
 export function toCall(words: readonly ShellWord[]): ShellCall {
   const first = words.findIndex((word) => !ASSIGNMENT.test(leadingText(word)))

@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import { parseDockerfile } from '../dockerfile.ts'
+import { isWithin } from '../paths.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
 import { MAIN_SERVICE, SLEEP_COMMAND } from '../settings.ts'
@@ -105,7 +106,7 @@ const SEARCH_VARIABLE = /^(?:PATH|\w*LIBRARY_PATH|PYTHONPATH|NODE_PATH|CLASSPATH
  * submission: every variable that names a path of it, except those that are known to hold data.
  */
 function findExposedVariable(env: Readonly<Record<string, string>>, submission: readonly string[]): string | undefined {
-  const isExposed = (path: string): boolean => submission.some((folder) => isBelow(path, folder))
+  const isExposed = (path: string): boolean => submission.some((folder) => isWithin(path, folder))
   return Object.entries(env).find(([name, value]) => {
     if (DATA_VARIABLE.test(name) || value === '') return false
     if (SEARCH_VARIABLE.test(name) && value.split(':').some((entry) => !entry.startsWith('/'))) return true
@@ -122,7 +123,7 @@ const findExposedCommand = (
   commands: readonly string[],
   { submission, workdir }: { submission: readonly string[]; workdir: string },
 ): string | undefined => {
-  const runsInside = submission.some((folder) => isBelow(workdir, folder))
+  const runsInside = submission.some((folder) => isWithin(workdir, folder))
   return commands.find((command) =>
     runsInside && mayExecute(command, SERVERS) ? true : mayExecute(command) && namesSubmission(command, submission),
   )
@@ -131,7 +132,7 @@ const findExposedCommand = (
 const namesSubmission = (command: string, submission: readonly string[]): boolean =>
   command.split(/[\s;&|()"'=<>]+/).some((word) => {
     if (/^\.{1,2}\/|^[\w-]+\.(?:sh|py|js|rb|pl)$/.test(word)) return true
-    return word.startsWith('/') && submission.some((folder) => isBelow(normalizePath(word), folder))
+    return word.startsWith('/') && submission.some((folder) => isWithin(normalizePath(word), folder))
   })
 
 /** Servers, and programs that ask them, which read no code or settings from the current or the home directory. */
@@ -143,9 +144,6 @@ const SERVERS: ReadonlySet<string> = new Set(
 
 const mayExecute = (command: string, harmless: ReadonlySet<string> = new Set()): boolean =>
   findUnsafeCommand(command, { isVerifierFile: () => false, hasGrader: false, submission: [], harmless }) !== undefined
-
-const isBelow = (path: string, folder: string): boolean =>
-  path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
 
 const normalizePath = (path: string): string =>
   new URL(`file://${path.replace(/[?#%]/g, '_')}`).pathname.replace(/\/+/g, '/')

@@ -1,7 +1,7 @@
-import { constants } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { arch } from 'node:process'
+import { UNTRUSTED_FILE_FLAGS } from '../../harbor/folder-source.ts'
 
 /** Values of `e_machine` in an ELF header. */
 const MACHINES: Record<number, { name: string; arch: string }> = {
@@ -39,14 +39,11 @@ export async function describeProgramNeeds(bundle: string, program: string): Pro
     : `It needs ${loader} and its libraries in the image.`
 }
 
-/** Flags for a path whose links are already resolved: refuses a link and does not block on a named pipe. */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
 /** Opens a regular file of the bundle. The resolved path must be inside the bundle. */
 async function openBundleFile(bundle: string, program: string): Promise<FileHandle | undefined> {
   const [root, path] = await Promise.all([realpath(bundle), realpath(join(bundle, program)).catch(() => undefined)])
   if (!path?.startsWith(root + sep)) return undefined
-  const file = await open(path, OPEN_FLAGS).catch(() => undefined)
+  const file = await open(path, UNTRUSTED_FILE_FLAGS).catch(() => undefined)
   if ((await file?.stat())?.isFile()) return file
   await file?.close()
   return undefined

@@ -44,6 +44,11 @@ export class BlobMissing extends Error {
   }
 }
 
+/** Error handler for blobs that may already be deleted. */
+export function ignoreMissingBlob(error: unknown): void {
+  if (!(error instanceof BlobMissing)) throw error
+}
+
 export class BlobDamaged extends Error {
   override name = 'BlobDamaged'
 

@@ -41,6 +41,9 @@ export class GitFailed extends Error {
   }
 }
 
+/** Output of git when it exceeds its limits of memory or file size. */
+export const LIMIT_EXCEEDED = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
+
 /** Runs a command and returns its output. Throws GitFailed. */
 export async function runGit(location: GitLocation, args: readonly string[], options: GitOptions): Promise<Buffer> {
   const chunks: Buffer[] = []

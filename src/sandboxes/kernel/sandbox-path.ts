@@ -1,6 +1,8 @@
-import { constants, type Stats } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { lstat, open } from 'node:fs/promises'
 import { posix } from 'node:path'
+import { UNTRUSTED_FILE_FLAGS } from '../../harbor/folder-source.ts'
+import { isWithin } from '../../harbor/paths.ts'
 import { ignoreCode } from '../../platform/errors.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
@@ -29,7 +31,7 @@ export const toPathParts = (path: string): string[] => posix.resolve('/', path).
 
 /** Reports whether a path is one of these paths or lies below one. */
 export const isAtOrBelow = (path: string, others: readonly string[]): boolean =>
-  others.some((other) => path === other || path.startsWith(other === '/' ? '/' : `${other}/`))
+  others.some((other) => isWithin(path, other))
 
 /** Returns the paths of a workspace in canonical form, without those that lie below others. Refuses the whole sandbox. */
 export function listWorkspaceRoots(paths: readonly string[]): string[] {
@@ -51,7 +53,7 @@ export const toParentPrefix = (path: string): string =>
 export async function readInside(root: string, path: string, maxBytes: number): Promise<string | undefined> {
   const found = await findInside(root, path)
   if (!found?.stats.isFile() || found.stats.size > maxBytes) return undefined
-  await using file = await open(found.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  await using file = await open(found.path, UNTRUSTED_FILE_FLAGS)
   // A process in the sandbox may have replaced the file since it was checked.
   const { size } = await file.stat()
   return size > maxBytes ? undefined : (await file.read(Buffer.alloc(size), 0, size, 0)).buffer.toString()

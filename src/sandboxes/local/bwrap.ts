@@ -68,7 +68,7 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
 }
 
 /** Lets the command start. It waits for a byte from this pipe, so that its ports are open before. */
-async function openGate(folder: string): Promise<void> {
+export async function openGate(folder: string): Promise<void> {
   await using gate = await open(join(folder, 'gate'), 'r+')
   await gate.writeFile('x')
 }

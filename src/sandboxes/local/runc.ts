@@ -1,4 +1,4 @@
-import { access, open, readFile, writeFile } from 'node:fs/promises'
+import { access, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/accounts.ts'
@@ -8,6 +8,7 @@ import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess, type ProcessMark } from '../kernel/ownership.ts'
 import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { openGate } from './bwrap.ts'
 import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
 import { buildInitArgs, buildLauncherArgs, LAUNCHER, listHidden } from './launcher.ts'
 import { openInput } from './process-io.ts'
@@ -86,11 +87,6 @@ async function isFirstProcess(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const numbers = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? []
   return numbers.length > 2 && numbers.at(-1) === '1'
-}
-
-async function openGate(folder: string): Promise<void> {
-  await using gate = await open(join(folder, 'gate'), 'r+')
-  await gate.writeFile('x')
 }
 
 async function readLogErrors(folder: string): Promise<string> {

@@ -6,6 +6,7 @@ import {
   findSourceLanguage,
   runners,
 } from '../../grading/languages/languages.ts'
+import { normaliseName } from '../../grading/languages/python-project.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { askTyped, toAnswerShape } from '../models/ask-typed.ts'
@@ -270,8 +271,6 @@ function listOwnPackageFaults(line: string, { ownPackages }: RecipeFacts): strin
   })
   return names.some((name) => ownNames.has(name)) ? ['it installs the project itself from elsewhere'] : []
 }
-
-const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
 const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 120).toWellFormed())
 

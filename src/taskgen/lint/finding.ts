@@ -1,5 +1,5 @@
 import type { HiddenTests } from '../../grading/suite.ts'
-import type { ExposedSymbol } from './render-instruction.ts'
+import { collapseSpace, type ExposedSymbol } from './render-instruction.ts'
 
 /** A violation in an instruction. The rule is also the rejection reason if it blocks. */
 export type LintFinding = { rule: LintRule; detail: string; excerpt: string }
@@ -58,7 +58,7 @@ const EXCERPT_MAX = 160
 export const newFinding = (rule: LintRule, detail: string, excerpt = ''): LintFinding => ({
   rule,
   detail,
-  excerpt: excerpt.replaceAll(/\s+/g, ' ').trim().slice(0, EXCERPT_MAX).toWellFormed(),
+  excerpt: collapseSpace(excerpt).slice(0, EXCERPT_MAX).toWellFormed(),
 })
 
 /** Returns the index of a whole-word match, or -1. */

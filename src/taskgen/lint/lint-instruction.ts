@@ -7,7 +7,7 @@ import {
   newFinding,
   type ParsedInstruction,
 } from './finding.ts'
-import { type ExposedSymbol, renderInterface } from './render-instruction.ts'
+import { collapseSpace, type ExposedSymbol, renderInterface } from './render-instruction.ts'
 
 /** Matches possible commit ids. A match after a digit and a dot would be part of a number. */
 const COMMIT_ID = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
@@ -178,8 +178,6 @@ function removeKnownCode(text: string, issueText: string): string {
       .join('\n'),
   )
 }
-
-const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
 function listCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
   const whole = collapseSpace(text)

@@ -23,12 +23,12 @@ export function renderInstruction(
   servers: readonly string[] = [],
 ): string {
   const parts = [
-    `# ${oneLine(draft.title)}`,
+    `# ${collapseSpace(draft.title)}`,
     draft.problem.trim(),
     ...renderSection('Expected behaviour', draft.expected),
     ...renderSection('Actual behaviour', draft.actual),
     ...renderSection('How to reproduce', draft.reproduction),
-    ...renderSection('Constraints', draft.constraints.map((each) => `- ${oneLine(each)}`).join('\n')),
+    ...renderSection('Constraints', draft.constraints.map((each) => `- ${collapseSpace(each)}`).join('\n')),
     ...renderSection('Servers', renderServers(servers)),
   ]
   return `${parts.join('\n\n')}\n${renderInterface(exposed)}`
@@ -39,7 +39,8 @@ const renderServers = (servers: readonly string[]): string =>
     ? ''
     : `The command \`${START_COMMAND}\` starts these servers on 127.0.0.1: ${servers.join(', ')}.`
 
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+/** Replaces every run of white space, line ends included, with one space. */
+export const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
 const renderSection = (title: string, text: string | null): string[] =>
   text === null || text.trim() === '' ? [] : [`## ${title}`, closeFence(text.trim())]

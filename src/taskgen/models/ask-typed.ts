@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod'
 import type { Message, ModelReply } from '../../harnesses/conversation.ts'
-import { type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
 import type { StageDeferral } from '../stage-result.ts'
 import type { SpentBudget } from './failures.ts'
 import type { ModelQuestion, StageModel } from './stage-model.ts'
@@ -148,14 +148,11 @@ function trimSchema(schema: JsonObject): JsonObject {
 }
 
 const trimProperties = (value: Json): Json =>
-  isJsonObject(value)
+  isObject(value)
     ? Object.fromEntries(Object.entries(value).map(([name, property]) => [name, trimValue(property)]))
     : value
 
 function trimValue(value: Json): Json {
   if (Array.isArray(value)) return value.map(trimValue)
-  return isJsonObject(value) ? trimSchema(value) : value
+  return isObject(value) ? trimSchema(value) : value
 }
-
-const isJsonObject = (value: Json): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Db } from '../../platform/db/db.ts'
+import { type Db, storableText } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import {
   defineJobHandler,
@@ -37,7 +37,6 @@ import { type EnqueueDeps, enqueueStage, toGenerationKey } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage, type OnBatchStep, STAGES } from './stage.ts'
-import { toStorableText } from './storable.ts'
 
 export type DiscoverDeps = EnqueueDeps & {
   db: Db
@@ -214,7 +213,7 @@ function toNewCandidate(
   }
 }
 
-const cutText = (text: string, max: number): string => toStorableText(text.slice(0, max))
+const cutText = (text: string, max: number): string => storableText(text.slice(0, max))
 
 const buildUrl = ({ source_kind, host, owner, name }: BatchSource, number: number | null): string | null =>
   source_kind === 'github' && number !== null ? `https://${host}/${owner}/${name}/pull/${number}` : null

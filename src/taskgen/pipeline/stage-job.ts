@@ -1,6 +1,7 @@
 import { findContent } from '../../contents/contents.ts'
 import { ModelUnfit } from '../../gateway/model-connection.ts'
-import { type Db, lock } from '../../platform/db/db.ts'
+import type { Json } from '../../harnesses/json.ts'
+import { type Db, lock, storableJson, storableText } from '../../platform/db/db.ts'
 import { defineJobHandler, defineRecurringJob, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
@@ -24,7 +25,6 @@ import {
   StageCredentialMissing,
   type StageWorkDeps,
 } from './stage-context.ts'
-import { toStorable, toStorableText } from './storable.ts'
 
 type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
 
@@ -124,12 +124,14 @@ async function executeStage(
 
 const TITLE_MAX = 200
 
+const toStorable = (value: Json): Json => JSON.parse(storableJson(value))
+
 /** Makes untrusted text storable in PostgreSQL. */
 const toStorableOutcome = ({ output, evidence, concerns, title, difficulty }: StageDone): StageDone => ({
   output: toStorable(output),
   evidence: toStorable(evidence),
-  concerns: concerns?.map(toStorableText),
-  title: title === undefined ? undefined : toStorableText(title.slice(0, TITLE_MAX)),
+  concerns: concerns?.map(storableText),
+  title: title === undefined ? undefined : storableText(title.slice(0, TITLE_MAX)),
   difficulty,
 })
 
@@ -190,7 +192,7 @@ async function settleStage(tx: Db, deps: EnqueueDeps, task: TaskFacts, ending: S
   if (ending.kind === 'passed') await passStage(tx, deps, task, ending, isOpen)
   if (ending.kind === 'rejected') {
     const { reason, detail, evidence } = ending
-    const storedEvidence = evidence === undefined ? undefined : toStorable(JSON.parse(JSON.stringify(evidence)))
+    const storedEvidence = evidence === undefined ? undefined : JSON.parse(storableJson(evidence))
     await rows.rejectTask(tx, task, task.stage, { reason, detail: cutDetail(detail), evidence: storedEvidence })
   }
   if (ending.kind === 'deferred' && isOpen) await deferStage(tx, deps, task, ending)
@@ -198,7 +200,7 @@ async function settleStage(tx: Db, deps: EnqueueDeps, task: TaskFacts, ending: S
 }
 
 const DETAIL_MAX = 10_000
-const cutDetail = (text: string): string => toStorableText(text.slice(0, DETAIL_MAX))
+const cutDetail = (text: string): string => storableText(text.slice(0, DETAIL_MAX))
 
 const WAIT_MAX_MS = 3_600_000
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
+import { collapseSpace } from '../lint/render-instruction.ts'
 import type { TestAssertion } from './test-assertions.ts'
 
 const SOURCES = ['instruction', 'tests', 'base', 'change'] as const
@@ -151,8 +152,6 @@ function findFaultOfYes(item: number, { assertions, alternative }: ModelReview):
     ? '"alternative" sketches nothing.'
     : undefined
 }
-
-export const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
 const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 160).toWellFormed())
 

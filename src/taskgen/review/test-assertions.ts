@@ -1,6 +1,7 @@
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
+import { collapseSpace } from '../lint/render-instruction.ts'
 
 /** An assertion of a fail-to-pass test. An empty `text` stands for the whole test, whose assertions are not known. */
 export type TestAssertion = { number: number; test: string; text: string }
@@ -169,5 +170,3 @@ function isTitled(id: string, title: string): boolean {
   }
   return id.endsWith(parts.at(-1) ?? '')
 }
-
-const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()

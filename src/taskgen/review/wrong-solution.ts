@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import type { HiddenTests } from '../../grading/suite.ts'
 import type { SolutionVariant } from '../execution/solution-variants.ts'
+import { collapseSpace } from '../lint/render-instruction.ts'
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import type { StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { applyEdits, type SolutionFile, TextEdit } from './edit-solution.ts'
-import { collapseSpace, joinFiles, SENTENCE_MIN, TESTS_MAX } from './model-review.ts'
+import { joinFiles, SENTENCE_MIN, TESTS_MAX } from './model-review.ts'
 
 type ChallengeInput = {
   /** The exact text that agents receive. */
@@ -133,7 +134,7 @@ function askForWrongSolution(
   )
 }
 
-const decodeLatin1 = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8')
+export const decodeLatin1 = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8')
 
 function listFaults(
   { survivors, attempt }: WrongSolutionAnswer,

@@ -1,9 +1,8 @@
-import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseReport } from '../../grading/run-suite.ts'
 import { listRequired, type SuiteOutcome, type TestLists } from '../../grading/suite.ts'
-import { openFolderSource } from '../../harbor/folder-source.ts'
+import { openFolderSource, UNTRUSTED_FILE_FLAGS } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Task } from '../../harbor/task.ts'
 import { type Harness, noModel } from '../../harnesses/harness.ts'
@@ -206,7 +205,7 @@ const REPORT_BYTES_MAX = 64 * 1024 * 1024
 
 /** Reads the verifier's report; undefined if it is missing or unreadable. */
 async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
-  const file = await open(join(folder, 'report.json'), OPEN_FLAGS).catch(() => undefined)
+  const file = await open(join(folder, 'report.json'), UNTRUSTED_FILE_FLAGS).catch(() => undefined)
   if (!file) return undefined
   try {
     const stats = await file.stat()
@@ -216,9 +215,6 @@ async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
     await file.close()
   }
 }
-
-/** Does not follow links and does not block on a pipe. */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
  * Checks that the no-op fails for the right reason: fail-to-pass tests fail, pass-to-pass tests pass. Guards may do

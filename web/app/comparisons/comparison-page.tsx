@@ -1,13 +1,12 @@
 import { Link } from '@tanstack/react-router'
-import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Page } from '../components/page.tsx'
 import { useHasPermission } from '../session/session.tsx'
 import { Controls } from './controls.tsx'
 import { useLiveComparison } from './live.ts'
 import { AnswerCard, ProgressCards, StateChip, StreamNote } from './progress.tsx'
-import { Results, type ResultsProps } from './results.tsx'
-import { type ComparisonTarget, toPairLink, useComparisonTarget } from './scope.ts'
+import { Results } from './results.tsx'
+import { type ComparisonProps, type ComparisonTarget, toPairLink, useComparisonTarget } from './scope.ts'
 
 export function ComparisonPage() {
   const target = useComparisonTarget()
@@ -46,7 +45,7 @@ const Crumbs = ({ target: { scope, input } }: { target: ComparisonTarget }) => (
   </>
 )
 
-const Actions = ({ target, comparison }: ResultsProps) => (
+const Actions = ({ target, comparison }: ComparisonProps) => (
   <>
     {comparison.settings.length > 1 && (
       <Link {...toPairLink(target.scope, comparison.id, {})} className="button">
@@ -59,7 +58,7 @@ const Actions = ({ target, comparison }: ResultsProps) => (
 )
 
 /** Link to the page that publishes the results. Only results of repositories can be published. */
-function PublishLink({ target: { scope }, comparison }: { target: ComparisonTarget; comparison: Comparison }) {
+function PublishLink({ target: { scope }, comparison }: ComparisonProps) {
   if (!useHasPermission('write') || scope.kind !== 'repository' || comparison.state !== 'completed') return null
   const { owner, name } = scope
   return (

@@ -1,15 +1,12 @@
 import { type FormEvent, useState } from 'react'
-import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { useChange } from '../api/use-api.ts'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { useHasPermission } from '../session/session.tsx'
 import { hasUnscored, isOpen } from './live.ts'
-import type { ComparisonTarget } from './scope.ts'
-
-type ControlsProps = { target: ComparisonTarget; comparison: Comparison }
+import type { ComparisonProps } from './scope.ts'
 
 /** Pause, resume and cancel. Nothing for a key that may only read. */
-export function Controls(props: ControlsProps) {
+export function Controls(props: ComparisonProps) {
   const { comparison } = props
   if (!useHasPermission('write')) return null
   const isResumable = ['paused', 'canceled', 'submission_failed'].includes(comparison.state)
@@ -22,7 +19,7 @@ export function Controls(props: ControlsProps) {
   )
 }
 
-function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps) {
+function ResumeForm({ target: { endpoints, input }, comparison }: ComparisonProps) {
   const resume = useChange(endpoints.resume, { invalidates: [endpoints.read, endpoints.matrix] })
   const [budget, setBudget] = useState(comparison.budgetUsd === null ? '' : String(comparison.budgetUsd))
   const submit = (event: FormEvent) => {
@@ -51,7 +48,7 @@ function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps)
   )
 }
 
-function PauseButton({ target: { endpoints, input } }: ControlsProps) {
+function PauseButton({ target: { endpoints, input } }: ComparisonProps) {
   const pause = useChange(endpoints.pause, { invalidates: [endpoints.read, endpoints.matrix] })
   return (
     <>
@@ -70,7 +67,7 @@ function PauseButton({ target: { endpoints, input } }: ControlsProps) {
 }
 
 /** Asks for confirmation, because canceling stops running trials. */
-function CancelButton({ target: { endpoints, input } }: ControlsProps) {
+function CancelButton({ target: { endpoints, input } }: ComparisonProps) {
   const [isConfirming, setConfirming] = useState(false)
   const cancel = useChange(endpoints.cancel, { invalidates: [endpoints.read, endpoints.matrix] })
   if (!isConfirming)

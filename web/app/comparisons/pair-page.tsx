@@ -1,6 +1,5 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPairWithTasks } from '../../../src/comparisons/statistics/schema.ts'
 import { plural } from '../../components/format.ts'
 import { isUnprocessable } from '../api/api.ts'
@@ -9,7 +8,14 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { formatRange } from './pair-table.tsx'
 import { PatchView } from './patch-view.tsx'
-import { type ComparisonTarget, toComparisonLink, toPairLink, toTaskLink, useComparisonTarget } from './scope.ts'
+import {
+  type ComparisonProps,
+  type ComparisonTarget,
+  toComparisonLink,
+  toPairLink,
+  toTaskLink,
+  useComparisonTarget,
+} from './scope.ts'
 import { createSettingNamer, findLeader, VERDICT_NAMES } from './text.ts'
 
 /** Two settings side by side: the difference as a sentence, then the tasks on which they differ. */
@@ -34,9 +40,7 @@ export function PairPage() {
   )
 }
 
-type PairProps = { target: ComparisonTarget; comparison: Comparison }
-
-function PairChoice({ target, comparison }: PairProps) {
+function PairChoice({ target, comparison }: ComparisonProps) {
   const search = useSearch({ strict: false })
   const navigate = useNavigate()
   const ids = comparison.settings.map((setting) => setting.id)
@@ -77,7 +81,7 @@ function PairChoice({ target, comparison }: PairProps) {
   )
 }
 
-function Pair({ target, comparison, a, b }: PairProps & { a: string; b: string }) {
+function Pair({ target, comparison, a, b }: ComparisonProps & { a: string; b: string }) {
   const pair = useRead(target.endpoints.pair, { params: { ...target.input.params, a, b } })
   const name = createSettingNamer(comparison.settings)
   if (isUnprocessable(pair.error)) return <Empty>The two settings have no task in common yet.</Empty>
@@ -126,7 +130,7 @@ const CountsBar = ({ pair }: { pair: ComparisonPairWithTasks }) => (
   </ul>
 )
 
-function DifferingTasks({ target, comparison, pair }: PairProps & { pair: ComparisonPairWithTasks }) {
+function DifferingTasks({ target, comparison, pair }: ComparisonProps & { pair: ComparisonPairWithTasks }) {
   const [openTask, setOpenTask] = useState<string>()
   const differing = pair.outcomes.filter(({ outcome }) => outcome === 'wonByA' || outcome === 'wonByB')
   return (

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { memo, useState } from 'react'
-import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
+import type { ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../../../src/comparisons/statistics/schema.ts'
 import { usd } from '../../components/format.ts'
 import { isUnprocessable } from '../api/api.ts'
@@ -8,13 +8,11 @@ import { useRead } from '../api/use-api.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
-import { type ComparisonTarget, toPairLink } from './scope.ts'
+import { type ComparisonProps, toPairLink } from './scope.ts'
 import { createSettingNamer, findLeader, nameSetting, VERDICT_NAMES } from './text.ts'
 
-type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
-
 /** Every other setting compared with a baseline, paired by task. */
-export const PairTable = memo(({ target, comparison }: PairTableProps) => {
+export const PairTable = memo(({ target, comparison }: ComparisonProps) => {
   const [chosen, setChosen] = useState<string>()
   const baseline =
     chosen ?? comparison.answer?.recommended ?? findLeader(comparison)?.id ?? comparison.settings[0]?.id ?? ''

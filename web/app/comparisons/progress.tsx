@@ -6,7 +6,7 @@ import type { StreamState } from '../api/use-events.ts'
 import { Card, Fact } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { isOpen } from './live.ts'
-import type { ComparisonTarget } from './scope.ts'
+import type { ComparisonProps } from './scope.ts'
 import { createSettingNamer, describeLimit, findLeader, formatDuration, nameSetting, STATE_NAMES } from './text.ts'
 
 export function StateChip({ comparison }: { comparison: Comparison }) {
@@ -74,10 +74,8 @@ export function AnswerCard({ comparison: { answer, settings, submissionError, pa
   )
 }
 
-type ProgressCardsProps = { target: ComparisonTarget; comparison: Comparison }
-
 /** Counts change with every trial. They are read here, so that the page around them is not rendered again. */
-export function ProgressCards({ target, comparison: outline }: ProgressCardsProps) {
+export function ProgressCards({ target, comparison: outline }: ComparisonProps) {
   const { data: comparison = outline } = useRead(target.endpoints.read, target.input)
   return (
     <div className={isOpen(comparison) ? 'cards progress live' : 'cards progress'}>

@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import { type ComponentType, memo, useCallback, useEffect, useRef, useState } from 'react'
-import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
+import type { ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
@@ -12,17 +12,15 @@ import { FailuresCard } from './failures-card.tsx'
 import { FrontierChart } from './frontier-chart.tsx'
 import { isOpen } from './live.ts'
 import { PairTable } from './pair-table.tsx'
-import { type ComparisonTarget, toTaskLink } from './scope.ts'
+import { type ComparisonProps, toTaskLink } from './scope.ts'
 import { SettingsTable } from './settings-table.tsx'
 import { TrialMap } from './trial-map.tsx'
-
-export type ResultsProps = { target: ComparisonTarget; comparison: Comparison }
 
 /**
  * Map, chart and tables. They are large and change with every trial, so each section renders separately while it is
  * in view.
  */
-export const Results = (props: ResultsProps) => (
+export const Results = (props: ComparisonProps) => (
   <>
     <InView content={MapSection} {...props} />
     <InView content={Evidence} {...props} />
@@ -34,10 +32,10 @@ export const Results = (props: ResultsProps) => (
 /** Delay with which results of a trial are shown. The cells of the map change at once. */
 const RESULTS_DELAY_MS = 500
 
-type SectionProps = ResultsProps & { isLive: boolean }
+type SectionProps = ComparisonProps & { isLive: boolean }
 
 /** Content that follows an open comparison only while it is in view or close to it. */
-function InView({ content: Content, target, comparison }: ResultsProps & { content: ComponentType<SectionProps> }) {
+function InView({ content: Content, target, comparison }: ComparisonProps & { content: ComponentType<SectionProps> }) {
   const [isInView, frame] = useInView()
   const isLive = isInView || !isOpen(comparison)
   const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed: isLive })
@@ -85,7 +83,7 @@ const MapSection = memo(({ target, comparison, isLive }: SectionProps) => {
   )
 })
 
-type MapContentProps = ResultsProps & { matrix: ComparisonMatrix }
+type MapContentProps = ComparisonProps & { matrix: ComparisonMatrix }
 
 function MapContent({ target, comparison, matrix }: MapContentProps) {
   const [selected, setSelected] = useState<MapCell>()

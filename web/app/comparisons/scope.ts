@@ -21,6 +21,8 @@ export const nameScope = (scope: Scope): string =>
 
 export type ComparisonTarget = ScopeTarget & { scope: Scope; input: { params: { comparisonId: string } } }
 
+export type ComparisonProps = { target: ComparisonTarget; comparison: Comparison }
+
 /** Returns the comparison that the address of the page names. */
 export function useComparisonTarget(): ComparisonTarget {
   const { comparisonId = '', datasetOrg, dataset, owner = '', name = '' } = useParams({ strict: false })

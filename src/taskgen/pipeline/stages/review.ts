@@ -5,7 +5,7 @@ import { trySolution } from '../../execution/try-variants.ts'
 import { VERIFIER_LIMITS } from '../../models/stage-model.ts'
 import type { SolutionFile } from '../../review/edit-solution.ts'
 import { reviewTask } from '../../review/review.ts'
-import { challengeTask } from '../../review/wrong-solution.ts'
+import { challengeTask, decodeLatin1 } from '../../review/wrong-solution.ts'
 import { done, reject } from '../../stage-result.ts'
 import type { CandidateState, Stage, StageContext } from '../stage.ts'
 import {
@@ -44,7 +44,7 @@ export const reviewStage: Stage = {
       provider: state.generation.authorModel.split('/')[0] ?? '',
       name: parseInstruction(state).author,
     }
-    const base = files.flatMap(({ path, before }) => (before === null ? [] : [{ path, text: toText(before) }]))
+    const base = files.flatMap(({ path, before }) => (before === null ? [] : [{ path, text: decodeLatin1(before) }]))
     const input = { instruction, hidden, failToPass: lists.failToPass, source, base, author }
     const verdict = await reviewTask(model, input, signal)
     if (verdict.kind !== 'done') return verdict
@@ -86,8 +86,6 @@ async function runWrongSolution(
 }
 
 const FILE_BYTES_MAX = 200_000
-
-const toText = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8')
 
 /** Reads the files that the change touches, before and after it. */
 async function readChangedFiles(
