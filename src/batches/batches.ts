@@ -1,5 +1,7 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Blobs } from '../platform/blobs/blob.ts'
+import { createConcurrencyLimit } from '../platform/concurrency.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
@@ -242,4 +244,43 @@ function countRejections(tallies: readonly TaskTally[]): Record<string, number> 
   return Object.fromEntries(
     [...reasons].flatMap(([reason, own]) => (reason === null ? [] : [[reason, sumCounts(own)] as const])),
   )
+}
+
+const POLL_MS = 500
+/** Maximum number of batches that are polled at once, so that many watched ones leave connections for requests. */
+const limitPolls = createConcurrencyLimit(2)
+
+type BatchEvent = { event: string; data: unknown }
+
+type RunSnapshot = Awaited<ReturnType<typeof findRun>>
+
+const pendingReads = new Map<string, Promise<RunSnapshot>>()
+
+/** Finds a batch. Concurrent readers of the same one share a query. */
+function findSharedRun(db: Db, id: string): Promise<RunSnapshot> {
+  const pending = pendingReads.get(id)
+  if (pending) return pending
+  const started = limitPolls(() => findRun(db, id)).finally(() => pendingReads.delete(id))
+  pendingReads.set(id, started)
+  return started
+}
+
+/**
+ * Yields the status now and after each change, then the end. A reconnecting client starts with the current status.
+ * Database outages are retried.
+ */
+export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<BatchEvent> {
+  let lastSent = ''
+  while (!signal.aborted) {
+    const run = await findSharedRun(db, id).catch(() => 'unavailable' as const)
+    if (run === undefined) return
+    const text = run === 'unavailable' ? lastSent : JSON.stringify(run)
+    if (text !== lastSent) yield { event: 'status', data: run }
+    lastSent = text
+    if (run !== 'unavailable' && !isOpen(run)) {
+      yield { event: 'end', data: { state: run.state } }
+      return
+    }
+    await wait(POLL_MS, undefined, { signal }).catch(() => undefined)
+  }
 }

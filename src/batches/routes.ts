@@ -8,10 +8,18 @@ import { type RepositoryDeps, readRepository, requireConnectable, requireReposit
 import { readOptions } from '../taskgen/pipeline/options.ts'
 import { type PreviewDeps, previewBatch } from '../taskgen/pipeline/preview.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readRun, resumeBatch } from './batches.ts'
+import {
+  batchEvents,
+  cancelBatch,
+  createBatch,
+  importBatch,
+  listBatches,
+  readBatchRow,
+  readRun,
+  resumeBatch,
+} from './batches.ts'
 import { decide } from './decide.ts'
 import { type EditFileDeps, editFile } from './edit.ts'
-import { batchEvents } from './events.ts'
 import * as schema from './schema.ts'
 import { listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow, toEtag } from './tasks.ts'
 

@@ -3,11 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { printable } from '../platform/terminal-text.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { chooseEncoding } from './cache.ts'
-import { toCsv } from './csv.ts'
 import { drawBadge, drawChart } from './drawings.ts'
 import { toAtomFeed } from './results.ts'
 import type { Card } from './schema.ts'
-import { escapeXml, formatUsd, truncate } from './text.ts'
+import { escapeXml, formatUsd, toCsv, truncate } from './text.ts'
 
 const stats: ReleaseSetting['stats'] = {
   passAt1: 50,

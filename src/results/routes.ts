@@ -12,7 +12,6 @@ import {
   type EncodingRequest,
   type ResultsCache,
 } from './cache.ts'
-import { toCsv } from './csv.ts'
 import { drawBadge, drawChart } from './drawings.ts'
 import {
   openTaskArchive,
@@ -27,6 +26,7 @@ import {
   toNameKey,
 } from './results.ts'
 import * as schema from './schema.ts'
+import { toCsv } from './text.ts'
 
 type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 
