@@ -85,7 +85,7 @@ const Settings = z.object({
     .default([]),
   ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
   ASSAY_WORKER_MEMORY_MB: count(1, 999_999_999).default(() => Math.floor(machineMemoryMb() * 0.75)),
-  ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, machineCores() * STARTS_PER_CORE)),
+  ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, availableParallelism() * STARTS_PER_CORE)),
   ASSAY_SANDBOX_TRIALS: count(1, 100_000).optional(),
   ASSAY_SANDBOX_PATIENCE: count(0, 3600).default(60),
   ASSAY_MODEL_TRIALS: count(1, 100_000).optional(),
@@ -269,7 +269,8 @@ const withoutEmpty = (environment: ConfigEnvironment): ConfigEnvironment =>
 
 function parseSettings<T>(settings: z.ZodType<T>, given: ConfigEnvironment): T {
   const result = settings.safeParse(given)
-  if (!result.success) throw new ConfigError(result.error.issues.map(toSentence).join('\n'))
+  if (!result.success)
+    throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.join('.')} ${message}.`).join('\n'))
   return result.data
 }
 
@@ -314,8 +315,6 @@ function readUpstreams(given: ConfigEnvironment): Record<string, string> {
     }),
   )
 }
-
-const toSentence = (issue: z.core.$ZodIssue): string => `${issue.path.join('.')} ${issue.message}.`
 
 /** Parses `workspace=range,…`. Returns undefined if any part is invalid. */
 function parseModelNetworks(text: string): ModelNetworks | undefined {
@@ -379,5 +378,3 @@ function machineMemoryMb(): number {
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return Math.floor(Math.min(totalmem(), constrained) / 2 ** 20)
 }
-
-const machineCores = (): number => availableParallelism()

@@ -1,7 +1,6 @@
 import type { Dirent } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import { findAvailableSandbox } from '../catalog/capabilities.ts'
 import { withDraft } from '../contents/contents.ts'
@@ -100,7 +99,7 @@ async function unpackAndListTasks(
   const unpackFolder = await mkdtemp(join(deps.draftsFolder, 'import-'))
   try {
     const root = join(unpackFolder, 'task')
-    await unpack(await openArchive(deps.blobs, id, archive ?? ''), root, UNPACK_LIMITS)
+    await unpack(await openOwned(deps.blobs, blobOwner(id), archive ?? ''), root, UNPACK_LIMITS)
     return await screenAll(deps, job, root)
   } catch (error) {
     if (error instanceof ArchiveRefused) return toRefusal('archive_refused', error.message)
@@ -216,9 +215,6 @@ export async function storeArchive({ db, blobs }: ArchiveDeps, batch: string, pa
 }
 
 /** Opens an archive as it was uploaded. */
-const openArchive = (blobs: Blobs, batch: string, digest: string): Promise<Readable> =>
-  openOwned(blobs, blobOwner(batch), digest)
-
 const SWEEP_MAX = 1000
 /** Number of days for which a canceled or failed batch can be resumed. */
 const RESUMABLE_DAYS = 7

@@ -57,7 +57,7 @@ export async function replaceKeyFile(path: string, keys: MasterKey[]): Promise<v
 async function writeDraft(path: string, keys: MasterKey[]): Promise<string> {
   const draft = `${path}.${randomBytes(4).toString('hex')}`
   await using file: FileHandle = await open(draft, 'wx', 0o600)
-  await file.writeFile(`${[FILE_HEADING, ...keys.map(formatKey)].join('\n')}\n`)
+  await file.writeFile(`${[FILE_HEADING, ...keys.map(({ bytes }) => bytes.toString('base64'))].join('\n')}\n`)
   await file.sync()
   return draft
 }
@@ -78,8 +78,6 @@ export function parseKeys(texts: string[], sourceName: string): MasterKey[] {
   if (keys.length === 0) throw new MasterKeyRefused(`${sourceName} contains no key.`)
   return [...new Map(keys.map((key) => [key.id, key])).values()]
 }
-
-const formatKey = (key: MasterKey): string => key.bytes.toString('base64')
 
 function parseKey(text: string, keyName: string): Buffer {
   const bytes = HEX.test(text) ? Buffer.from(text, 'hex') : Buffer.from(BASE64.test(text) ? text : '', 'base64')

@@ -28,7 +28,7 @@ type GraderOptions = {
  * Returns the files of the folder `/tests` of a verifier. The programs are identical for every task and run; only the data
  * differs. Without lists the grader writes no reward, only the report.
  */
-export function graderFiles(plan: RunPlan, lists: TestLists | null, options: GraderOptions = {}): PlainFile[] {
+export function graderFiles(plan: RunPlan, lists: TestLists | null, options: GraderOptions): PlainFile[] {
   const { hidden = null, seed = null, daysAhead = null, only = null, patienceSec = 0 } = options
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`Unknown runner ${plan.runner}`)

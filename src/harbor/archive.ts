@@ -75,7 +75,7 @@ const folderSink = (root: string): EntrySink => ({
 })
 
 /** Returns the unpacked size of an archive without writing it. Throws ArchiveRefused in the same cases as `unpack`. */
-export async function measureArchive(archive: Readable, limits: Partial<UnpackLimits> = {}): Promise<ArchiveSize> {
+export async function measureArchive(archive: Readable, limits: Partial<UnpackLimits>): Promise<ArchiveSize> {
   const discard: EntrySink = { folder: () => {}, file: (entry) => discardContent(entry) }
   try {
     const { size, tree, links } = await readEntries(discard, archive, { ...TASK_LIMITS, ...limits })

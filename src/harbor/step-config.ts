@@ -1,5 +1,5 @@
 import { type EnvironmentConfig, readEnvironment, readPhaseNetwork } from './environment-config.ts'
-import { type Fields, isTable, type Value } from './fields.ts'
+import { type Fields, isTable } from './fields.ts'
 import type { SchemaDefaults } from './schema-versions.ts'
 import {
   MAIN_SERVICE,
@@ -76,9 +76,9 @@ function readMinReward(fields: Fields): TaskStep['minReward'] {
 
 /** Reads `artifacts`: each is a path or a table. */
 export const readArtifacts = (fields: Fields): TaskArtifact[] =>
-  fields.list('artifacts', (value, path) => fields.open(toTable(value), path, readArtifact)) ?? []
-
-const toTable = (value: Value): Value => (typeof value === 'string' ? { source: value } : value)
+  fields.list('artifacts', (value, path) =>
+    fields.open(typeof value === 'string' ? { source: value } : value, path, readArtifact),
+  ) ?? []
 
 function readArtifact(fields: Fields): TaskArtifact {
   const source = fields.requiredText('source')

@@ -97,15 +97,12 @@ async function publishLocked(
   if (blockers.has(nameTaken.code)) throw new Problem(nameTaken, explainNameTaken(repository))
   if (facts.fingerprint !== input.fingerprint) return toStale('Results have changed since the preview.')
   const chosen = facts.results.filter(({ id }) => input.settings.includes(id))
-  if (head && areAllKnown(chosen, input) && head.content_hash === computeContentHash(chosen))
+  if (head && chosen.length === input.settings.length && head.content_hash === computeContentHash(chosen))
     return keepHead(deps, by, context, head, input)
   if ((head?.id ?? null) !== input.head) return toStale('Another release was published since the preview.')
   requirePublishable(facts.results, input.settings)
   return storeRelease(deps, by, context, { ...input, chosen })
 }
-
-const areAllKnown = (chosen: readonly SettingResult[], { settings }: PublishInput): boolean =>
-  chosen.length === settings.length
 
 /** Keeps the head, because the content is unchanged. Only task files may be published in addition. */
 async function keepHead(

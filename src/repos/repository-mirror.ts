@@ -31,7 +31,7 @@ export async function openRepositoryMirror(
   options: RepositoryMirrorOptions,
 ): Promise<SubmoduleMirror & { pullRequests: PullRequests }> {
   const access = await openHostAccess(deps, row.workspaceId, row.credential_id ?? undefined)
-  const operatorOrigin = toOrigin(deps.upstreams.github)
+  const operatorOrigin = deps.upstreams.github && new URL(deps.upstreams.github).origin
   const source = { ...toMirrorSource(row, access, operatorOrigin), sshKey: await findSshKey(deps, row) }
   const rules = { resolveName, gitAllow: deps.gitAllow, operatorOrigin }
   const mirrorDeps = { ...deps.mirrors, ...rules }
@@ -48,8 +48,6 @@ const findSshKey = async (
   { url, credential_id, workspaceId }: ConnectedRepository,
 ): Promise<SshKey | undefined> =>
   url !== null && credential_id !== null && parseSshUrl(url) ? openSshKey(deps, workspaceId, credential_id) : undefined
-
-const toOrigin = (url: string | undefined): string | undefined => (url === undefined ? undefined : new URL(url).origin)
 
 /** Returns the source of a mirror. The token is only used for the host that its credential names. */
 function toMirrorSource(

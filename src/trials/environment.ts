@@ -68,7 +68,8 @@ export async function startEnvironment(
   const main = findMainService(definition)
   const services = listSidecarServices(definition)
   const { variables } = context.request
-  const needsNetwork = services.length > 0 || main?.mounts.some(isNamedVolume)
+  const needsNetwork =
+    services.length > 0 || main?.mounts.some((mount) => mount.kind === 'volume' && mount.name !== null)
   const network = needsNetwork ? await context.openSandboxNetwork() : null
   const environment: RunningEnvironment = {
     definition,
@@ -88,9 +89,6 @@ export async function startEnvironment(
     environment.sidecars = await startSidecars(context, { services, main, images: images.sidecars, network, seconds })
   return environment
 }
-
-const isNamedVolume = (mount: ComposeService['mounts'][number]): boolean =>
-  mount.kind === 'volume' && mount.name !== null
 
 /** Options of one sandbox of `main`. */
 export type MainSandboxOptions = {

@@ -25,7 +25,7 @@ const hasOnlySeparateVerifiers = ({ steps }: Task): boolean =>
 export function requireSupported(task: Task, { networks }: Capabilities): void {
   const environments = [
     task.environment,
-    ...task.steps.flatMap(({ verifier }) => separateEnvironment(verifier.sandbox)),
+    ...task.steps.flatMap(({ verifier: { sandbox } }) => (sandbox.mode === 'separate' ? [sandbox.environment] : [])),
   ]
   const unsupported = environments.flatMap(listUnsupported)
   if (!networks && environments.some(needsSandboxNetwork)) unsupported.push('docker-compose in this sandbox')
@@ -34,9 +34,6 @@ export function requireSupported(task: Task, { networks }: Capabilities): void {
   if (unsupported.length > 0)
     throw new SandboxUnsupported(`This engine does not support: ${[...new Set(unsupported)].join('; ')}.`)
 }
-
-const separateEnvironment = (sandbox: TaskStep['verifier']['sandbox']): Environment[] =>
-  sandbox.mode === 'separate' ? [sandbox.environment] : []
 
 const needsSandboxNetwork = ({ compose }: Environment): boolean => (compose?.services.length ?? 0) > 1
 

@@ -18,7 +18,7 @@ import { insideBrackets, splitArguments } from './python-statements.ts'
 export function findSubmittedUse(
   source: string,
   submission: readonly string[],
-  others: readonly string[] = [],
+  others: readonly string[],
 ): string | undefined {
   try {
     const flow = readFlow(source, submission)

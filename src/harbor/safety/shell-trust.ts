@@ -70,7 +70,7 @@ const SHELL_VARIABLES = ['_', 'REPLY', 'MAPFILE', 'BASH_REMATCH', 'OPTARG', 'BAS
  */
 export function readTrust(
   commands: readonly ShellCommand[],
-  others: readonly ShellCommand[] = [],
+  others: readonly ShellCommand[],
   outer?: ScriptTrust,
   rule: TrustRule = CODE_RULE,
 ): ScriptTrust {

@@ -172,7 +172,9 @@ function buildResponse(
   components: JsonRecord,
 ): JsonRecord & { content?: JsonRecord } {
   const description =
-    answer.problems.length > 0 ? answer.problems.map(describeProblem).join(' ') : (STATUS_TEXT[status] ?? 'OK')
+    answer.problems.length > 0
+      ? answer.problems.map(({ code, title }) => `\`${code}\`: ${title}.`).join(' ')
+      : (STATUS_TEXT[status] ?? 'OK')
   const headers = buildResponseHeaders(endpoint, status)
   if (answer.schema) {
     const schema = nameBody(endpoint, 'Response', toJsonSchema(answer.schema, 'output', components), components)
@@ -235,8 +237,6 @@ const hasEqualShape = (component: unknown, schema: JsonRecord): boolean => {
   const { description: __, ...other } = schema
   return JSON.stringify(shape) === JSON.stringify(other)
 }
-
-const describeProblem = (problem: problems.ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
 
 /** Converts a schema. Schemas with an id move to `components`, so that each appears once in the document. */
 export function toJsonSchema(
@@ -306,7 +306,7 @@ export function listStatuses(endpoint: Endpoint): Map<number, EndpointStatus> {
   const statuses = new Map<number, EndpointStatus>()
   for (const [status, schema] of Object.entries(endpoint.answers))
     statuses.set(Number(status), { schema, problems: [] })
-  if (endpoint.method === 'GET' && statuses.has(200) && !isStream(endpoint))
+  if (endpoint.method === 'GET' && statuses.has(200) && endpoint.events === undefined && !endpoint.download)
     statuses.set(304, { schema: null, problems: [] })
 
   for (const kind of new Set([...impliedProblems(endpoint), ...(endpoint.problems ?? [])])) {
@@ -315,8 +315,6 @@ export function listStatuses(endpoint: Endpoint): Map<number, EndpointStatus> {
   }
   return new Map([...statuses].sort(([a], [b]) => a - b))
 }
-
-const isStream = ({ events, download }: Endpoint): boolean => events !== undefined || download === true
 
 const impliedProblems = (endpoint: Endpoint): problems.ProblemKind[] => [
   problems.rateLimited,

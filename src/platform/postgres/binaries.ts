@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, cp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
+import { codeOf } from '../errors.ts'
 import { changeTreeOwner, createDraft, type OsAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
@@ -40,7 +41,7 @@ function resolvePackage(name: string): string | undefined {
 export async function linkBinaries(binaries: Binaries): Promise<'linked' | 'not writable'> {
   for (const { source, target } of await listLinks(binaries)) {
     if (await exists(target)) continue
-    const failure = await symlink(relative(dirname(target), source), target).catch(errorCode)
+    const failure = await symlink(relative(dirname(target), source), target).catch(codeOf)
     if (failure !== undefined && failure !== 'EEXIST') return 'not writable' // EEXIST: another process was faster
   }
   return 'linked'
@@ -78,5 +79,3 @@ const exists = (path: string): Promise<boolean> =>
     () => true,
     () => false,
   )
-
-const errorCode = (error: NodeJS.ErrnoException): string => error.code ?? error.message

@@ -89,9 +89,11 @@ export async function killProcess(mark: ProcessMark): Promise<void> {
   if (await isAlive(mark)) sendKill(mark.pid)
 }
 
-/** Waits until a killed process has ended, which is usually immediate. A hanging disk can delay it. */
-export async function waitForEnd(mark: ProcessMark, timeoutMs: number): Promise<boolean> {
-  const deadline = performance.now() + timeoutMs
+const PROCESS_END_MS = 10_000
+
+/** Waits until a killed process has ended, which is usually immediate. Returns false if a hanging disk delays it too long. */
+export async function waitForEnd(mark: ProcessMark): Promise<boolean> {
+  const deadline = performance.now() + PROCESS_END_MS
   for (let pauseMs = 1; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 50)) {
     if (!(await isAlive(mark))) return true
     await wait(pauseMs)

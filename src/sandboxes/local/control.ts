@@ -59,10 +59,10 @@ export async function openControl(sandboxFolder: string, namespaceProcess: Names
       void reports.code(number)
       // The file may hold secrets; it has been read once the process exists.
       void reports.pid(number).then(() => rm(file, { force: true }))
-      output.write(buildRequestLine(number))
+      output.write(`. ${join(CONTROL, String(number))}\n`)
     },
     kill(number) {
-      void reports.pid(number).then((pid) => output.write(buildKillLine(pid)))
+      void reports.pid(number).then((pid) => output.write(`kill -9 -${pid} ${pid}\n`))
     },
     close() {
       output.destroy()
@@ -128,10 +128,6 @@ const STATUS = join(CONTROL, 'status')
 const SAVE_STREAMS = 'exec 4<&0 5>&1 6>&2 < /dev/null > /dev/null 2>&1\n'
 
 /** Makes the shell read a command from a file, because only short lines are written to a pipe atomically. */
-const buildRequestLine = (number: number): string => `. ${join(CONTROL, String(number))}\n`
-
-const buildKillLine = (pid: number): string => `kill -9 -${pid} ${pid}\n`
-
 /** Builds the shell code that runs a command and reports its process id and exit code. The main command ends all others. */
 function buildRequestScript({ number, launcher, account, workdir, env, command, hasInput }: ControlRequest): string {
   const input = hasInput ? join(CONTROL, `${number}.input`) : '/dev/null'

@@ -36,12 +36,11 @@ export async function importImage(store: ImageStore, path: string, name: string 
 async function importFolder(store: ImageStore, folder: string, name: string | undefined): Promise<StoredImage> {
   const archive = await readArchive(folder, name)
   if (archive) return importArchive(store, archive)
-  const layer = await createLayer(store, (draft) => copyAll(folder, draft))
+  const layer = await createLayer(store, async (draft) => {
+    await runProgram('cp', ['-a', '--', `${folder}/.`, draft])
+  })
   return saveImage(store, { ...DEFAULT_SETTINGS, layers: [layer] })
 }
-
-const copyAll = async (folder: string, draft: string): Promise<void> =>
-  void (await runProgram('cp', ['-a', '--', `${folder}/.`, draft]))
 
 const ARCHIVE_FILES = ['manifest.json', 'oci-layout', './manifest.json', './oci-layout']
 

@@ -9,8 +9,6 @@ import { DRAFTS } from './image-store.ts'
 import type { Host } from './machine.ts'
 import { isPipeRecord, listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
 
-const PROCESS_END_MS = 10_000
-
 /** Removes the resources of a sandbox. The record is removed last, so that `reap` repeats a removal that failed. */
 export async function removeSandbox(
   host: Host,
@@ -98,7 +96,7 @@ async function reapOne(host: Host, record: SandboxRecord): Promise<void> {
   await removeCgroup(record.cgroups)
   if (record.namespaceProcess) {
     await killProcess(record.namespaceProcess)
-    await waitForEnd(record.namespaceProcess, PROCESS_END_MS)
+    await waitForEnd(record.namespaceProcess)
   }
   await removeSandboxFolder(host, record)
 }

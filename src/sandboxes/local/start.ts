@@ -210,7 +210,6 @@ function buildRemoval(
   }
 }
 
-const PROCESS_END_MS = 10_000
 const OUTPUT_SHOWN_BYTES = 500
 
 type WatchedSandbox = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull: DiskWatch['isFull'] }
@@ -287,7 +286,7 @@ const listSandboxProcesses = async ({ cgroups }: Host, { id }: SandboxSpec): Pro
 /** Kills processes that outlive the command. */
 async function ensureDead({ launched, host, spec }: LocalRunningSandbox): Promise<void> {
   if (await isAlive(launched.init)) await killProcess(launched.init)
-  if (!(await waitForEnd(launched.init, PROCESS_END_MS))) {
+  if (!(await waitForEnd(launched.init))) {
     throw new SandboxUnavailable(`Sandbox ${spec.id} was killed but has not ended.`)
   }
   for (const pid of await listSandboxProcesses(host, spec)) sendKill(pid)

@@ -67,7 +67,7 @@ async function emitEnvironment(folder: string, { environmentFolder }: EmitTaskIn
   const target = join(folder, 'environment')
   await copyContext(environmentFolder, target)
   const dockerfile = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
-  await writeFile(join(target, 'Dockerfile'), renderAgentDockerfile(dockerfile))
+  await writeFile(join(target, 'Dockerfile'), `${withNewline(dockerfile)}RUN ${saveBaseScript()}`)
 }
 
 async function emitVerifier(folder: string, { environmentFolder, plan, lists, hidden }: EmitTaskInput): Promise<void> {
@@ -90,8 +90,6 @@ async function writeText(path: string, text: string, mode = 0o644, encoding: Buf
 }
 
 /** Adds a copy of the base repository to the environment of the test runs. */
-const renderAgentDockerfile = (dockerfile: string): string => `${withNewline(dockerfile)}RUN ${saveBaseScript()}`
-
 /**
  * Adds the tests to the environment of the test runs, so that layers are shared with the agent's image. Harbor uploads
  * nothing to /tests if the verifier has an image of its own. Only root can read the folder, because tests run as another

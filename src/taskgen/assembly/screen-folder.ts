@@ -38,7 +38,8 @@ serveTasks(tasks)
 async function screenFolder({ folder, id, buildHosts }: ScreenFolderInput): Promise<FolderScreening> {
   const source = await openFolderSource(folder)
   const { findings } = await checkTask(source, { buildHosts })
-  const evidence: TaskEvidence = { findings: findings.map(toPublicFinding), calibration: null }
+  const publicFindings = findings.map(({ rule, severity, path, detail }) => ({ rule, severity, path, detail }))
+  const evidence: TaskEvidence = { findings: publicFindings, calibration: null }
   const blocking = findings.filter(({ severity }) => severity === 'block')
   if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
   const read = await readTask(source).catch(toInvalidDetail)
@@ -46,8 +47,6 @@ async function screenFolder({ folder, id, buildHosts }: ScreenFolderInput): Prom
   const toml = await hashFiles(source, (await source.list([CONFIG_FILE])).files)
   return toScreening(id, evidence, { ...read, files: [...read.task.files, ...toml] })
 }
-
-const toPublicFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
 
 const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): FolderScreening => ({
   task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
