@@ -94,7 +94,7 @@ export async function readBatchRow(db: Db, ref: RepositoryRef, runId: string): P
   throw new Problem(notFound, `Batch ${runId} not found`)
 }
 
-export async function findRun(db: Db, id: string): Promise<BatchRun | undefined> {
+async function findRun(db: Db, id: string): Promise<BatchRun | undefined> {
   const row = await batchState.findBatch(db, id)
   return row && toBatchRun(row, await rows.listTallies(db, [id]))
 }
