@@ -186,9 +186,13 @@ const LTS_NAMES: Readonly<Record<string, string>> = {
   'lts/krypton': '24',
 }
 
+/** Longer ranges are ignored: the parts of a range are compared with each other. */
+const RANGE_LENGTH_MAX = 500
+
 /** Returns the shell line that installs the Node version a tree requires, from the npm registry. */
 function installNode(tree: TreeFacts, engines: string | undefined): string[] {
-  const wanted = findPinnedMajor(tree) ?? validRange(engines ?? '*')
+  const range = engines !== undefined && engines.length > RANGE_LENGTH_MAX ? '*' : engines
+  const wanted = findPinnedMajor(tree) ?? validRange(range ?? '*')
   if (!wanted) return []
   const isDebianNodeAccepted = satisfies(DEBIAN_NODE, wanted)
   const freezeDay = findFreezeDay(tree)
@@ -203,7 +207,8 @@ function installNode(tree: TreeFacts, engines: string | undefined): string[] {
 
 /** Returns the major version of Node that a version file names. It takes precedence over the `engines` range. */
 function findPinnedMajor({ texts }: TreeFacts): string | undefined {
-  const declared = (texts.get('.nvmrc') ?? texts.get('.node-version') ?? '').trim().toLowerCase()
+  const text = texts.get('.nvmrc') ?? texts.get('.node-version') ?? ''
+  const declared = text.slice(0, RANGE_LENGTH_MAX).trim().toLowerCase()
   return LTS_NAMES[declared] ?? coerce(declared)?.major.toString()
 }
 
@@ -274,13 +279,13 @@ export const node: LanguageEcosystem = {
     /^\.mocharc\.(?:json|jsonc|[cm]?js|ya?ml)$/,
   ],
   readTestFiles: /\.[cm]?[jt]sx?$/,
-  publishedPackages: (tree) =>
-    listFilesNamed(tree, /^package\.json$/).flatMap((path) => {
+  publishedPackages: (tree) => {
+    const isLocked = detectPackageManager(tree).lock.length > 0 || undefined
+    return listFilesNamed(tree, /^package\.json$/).flatMap((path) => {
       const { name, version } = readPackageJson(tree, path)
-      return name === undefined
-        ? []
-        : [{ name, version, isLocked: detectPackageManager(tree).lock.length > 0 || undefined }]
-    }),
+      return name === undefined ? [] : [{ name, version, isLocked }]
+    })
+  },
   publishedCopy: (name) => `/node_modules/${escapePattern(name)}$`,
   runners: [vitest, jest, mocha, nodeTest].map(toRunnerSetup),
   hidesModules: false,

@@ -125,9 +125,10 @@ function listProjectRequirements(project: Project): unknown[] {
   return [
     ...(project.project?.dependencies ?? []),
     ...listTestGroups(project.project?.['optional-dependencies'] ?? {}),
-    ...Object.keys(groups)
-      .filter((name) => TEST_GROUP.test(name))
-      .flatMap((name) => expandGroup(groups, name, 0)),
+    ...expandGroups(
+      groups,
+      Object.keys(groups).filter((name) => TEST_GROUP.test(name)),
+    ),
     ...listPoetryRequirements(project),
     ...listTestGroups(project.tool?.pdm?.['dev-dependencies'] ?? {}),
     ...(project.tool?.uv?.['dev-dependencies'] ?? []),
@@ -183,15 +184,21 @@ export const isRequirement = (text: string): boolean => REQUIREMENT.test(text)
 
 export const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
-const NESTED_MAX = 5
 const Include = z.object({ 'include-group': z.string() })
 
-function expandGroup(groups: Record<string, unknown[]>, name: string, depth: number): unknown[] {
-  if (depth > NESTED_MAX) return []
-  return (groups[name] ?? []).flatMap((each) => {
-    const included = Include.safeParse(each)
-    return included.success ? expandGroup(groups, included.data['include-group'], depth + 1) : [each]
-  })
+/** Lists the entries of groups and of those that they include, each once: groups may include each other many times. */
+function expandGroups(groups: Record<string, unknown[]>, names: readonly string[]): unknown[] {
+  const included = new Set(names)
+  const entries: unknown[] = []
+  // Included groups are appended while the set is read.
+  for (const name of included) {
+    for (const entry of Object.hasOwn(groups, name) ? (groups[name] ?? []) : []) {
+      const include = Include.safeParse(entry).data
+      if (include) included.add(include['include-group'])
+      else entries.push(entry)
+    }
+  }
+  return entries
 }
 
 /** Lists the requirements of Poetry. Its own version operators are reduced to the lowest accepted version. */

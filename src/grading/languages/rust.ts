@@ -71,14 +71,15 @@ const TARGETS_LENGTH_MAX = 6000
  */
 function compileDependencies(tree: TreeFacts, crates: readonly string[]): string[] {
   const folders = crates.map((path) => path.slice(0, -'Cargo.toml'.length))
-  const isTarget = (path: string) =>
-    folders.some((folder) => path.startsWith(folder) && TARGET_FILE.test(path.slice(folder.length)))
-  const named = crates.flatMap((path, at) =>
-    [...(tree.texts.get(path) ?? '').matchAll(/^path\s*=\s*["']([\w./-]+\.rs)["']/gm)].map(
-      ([, file = '']) => `${folders[at]}${file}`,
+  const named = new Set(
+    crates.flatMap((path, at) =>
+      [...(tree.texts.get(path) ?? '').matchAll(/^path\s*=\s*["']([\w./-]+\.rs)["']/gm)].map(
+        ([, file = '']) => `${folders[at]}${file}`,
+      ),
     ),
   )
-  const targets = [...tree.paths].filter((path) => isTarget(path) || named.includes(path)).sort()
+  const isTarget = createTargetTest(new Set(folders))
+  const targets = [...tree.paths].filter((path) => isTarget(path) || named.has(path)).sort()
   const files = targets.map(quote).join(' ')
   if (targets.length === 0 || files.length > TARGETS_LENGTH_MAX) return []
   const names = textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateField(text, 'name') ?? [])
@@ -90,6 +91,21 @@ function compileDependencies(tree: TreeFacts, crates: readonly string[]): string
     ...(packageFlags === '' ? [] : [`cargo clean --offline${packageFlags}`]),
   ]
   return [`(${steps.join(' && ')}) || echo 'Dependencies were not compiled beforehand.'`]
+}
+
+/** Number of names in the longest path of a target within its crate: `src/bin/name/main.rs`. */
+const TARGET_DEPTH = 4
+
+/** Returns a test for files that Cargo compiles in one of the folders of crates, which end in a slash. */
+function createTargetTest(folders: ReadonlySet<string>): (path: string) => boolean {
+  return (path) => {
+    let start = path.length
+    for (let depth = 0; depth < TARGET_DEPTH && start > 0; depth += 1) {
+      start = path.lastIndexOf('/', start - 2) + 1
+      if (folders.has(path.slice(0, start)) && TARGET_FILE.test(path.slice(start))) return true
+    }
+    return false
+  }
 }
 
 const CRATE_FIELDS = { name: /^name\s*=\s*["']([\w-]+)["']/m, version: /^version\s*=\s*["'](\d[\w.+-]*)["']/m }

@@ -13,6 +13,7 @@ import { askTyped, toAnswerShape } from '../models/ask-typed.ts'
 import type { StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import { findRecipeFault } from './dockerfile.ts'
+import { addFolders } from './read-tree.ts'
 
 const line = z.string().min(1).max(500)
 const lines = z.array(line).max(20)
@@ -141,7 +142,9 @@ export type RecipeFacts = {
 
 /** Lists the faults of a recipe without executing any of its lines. */
 export function lintRecipe(recipe: EnvRecipe, facts: RecipeFacts): string[] {
-  const tree = { ...facts, folders: new Set([...facts.paths].flatMap(listFolders)) }
+  const folders = new Set<string>()
+  for (const path of facts.paths) addFolders(path, folders)
+  const tree = { ...facts, folders, sortedPaths: [...facts.paths].sort() }
   return [
     ...listChoiceFaults('base', recipe.base, facts.bases),
     ...listChoiceFaults('runner', recipe.runner, facts.runners),
@@ -172,7 +175,7 @@ function listAptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
   return isOwn ? [`aptPackages: ${quoteExcerpt(name)} is the project itself.`] : []
 }
 
-type RecipeTree = RecipeFacts & { folders: ReadonlySet<string> }
+type RecipeTree = RecipeFacts & { folders: ReadonlySet<string>; sortedPaths: readonly string[] }
 
 type LineRule = [pattern: RegExp, why: string]
 
@@ -218,14 +221,19 @@ const FILE_COMMANDS = new Set([
 ])
 
 /** Returns a fault if the line changes or deletes files of the project, such as its tests. */
-function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] {
+function listTreeFaults(line: string, { paths, folders, sortedPaths }: RecipeTree): string[] {
   const isTracked = (word: string) => {
     const path = word
       .replaceAll(/^["']|["']$/g, '')
       .replace(/^(?:\.\/|\/workspace\/repo\/)+/, '')
       .replace(/\/+$|\/\*+$/g, '')
     return (
-      path === '' || path === '*' || path === '.' || paths.has(path) || folders.has(path) || matchesGlob(path, paths)
+      path === '' ||
+      path === '*' ||
+      path === '.' ||
+      paths.has(path) ||
+      folders.has(path) ||
+      matchesGlob(path, sortedPaths)
     )
   }
   const redirected = [...line.matchAll(/>>?\s*([^\s;&|<>]+)/g)].map(([, target]) => target ?? '')
@@ -245,16 +253,21 @@ function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] 
 const listChangedPaths = (command: string, words: readonly string[]): readonly string[] =>
   ['cp', 'install', 'ln', 'rsync'].includes(command) ? words.slice(-1).filter((word) => word !== '.') : words
 
-const listFolders = (path: string): string[] =>
-  path
-    .split('/')
-    .slice(0, -1)
-    .map((_, index, parts) => parts.slice(0, index + 1).join('/'))
-
 /** True if some path begins with the text before the first wildcard of a word. */
-function matchesGlob(word: string, paths: ReadonlySet<string>): boolean {
+function matchesGlob(word: string, sortedPaths: readonly string[]): boolean {
   const wildcard = word.search(/[*?[{]/)
-  return wildcard >= 0 && [...paths].some((path) => path.startsWith(word.slice(0, wildcard)))
+  return wildcard >= 0 && hasPrefix(sortedPaths, word.slice(0, wildcard))
+}
+
+/** Searches sorted texts for one that begins with a prefix. */
+function hasPrefix(sorted: readonly string[], prefix: string): boolean {
+  let [from, to] = [0, sorted.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((sorted[middle] ?? '') < prefix) from = middle + 1
+    else to = middle
+  }
+  return sorted[from]?.startsWith(prefix) === true
 }
 
 const INSTALLS =

@@ -26,6 +26,8 @@ const NAME_BYTES_MAX = 16 * 1024
 const PATHS_LENGTH_MAX = 32 * 1024 * 1024
 const PATH_LENGTH_MAX = 1000
 const PATH_DEPTH_MAX = 64
+/** Maximum number of folders. Trees that git stores once may be in many places, so a small repository may have many. */
+const FOLDERS_MAX = 200_000
 
 /** Lists the files of a tree and reads those that describe its build. Nothing is checked out or executed. */
 export async function readTree(
@@ -176,6 +178,7 @@ export function findTreeFault(paths: readonly string[]): string | undefined {
     if (fault !== undefined) return `${fault}: ${JSON.stringify(path.slice(0, 200))}.`
     earlierPaths.add(path)
     addFolders(path, folders)
+    if (folders.size > FOLDERS_MAX) return `The tree has more than ${FOLDERS_MAX} folders.`
   }
   const fileAndFolder = paths.find((path) => folders.has(path))
   return fileAndFolder === undefined
@@ -193,7 +196,7 @@ function findPathFault(path: string): string | undefined {
 }
 
 /** Adds all folders above a path. If one is known, so are those above it. */
-function addFolders(path: string, folders: Set<string>): void {
+export function addFolders(path: string, folders: Set<string>): void {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
     const folder = path.slice(0, end)
     if (folders.has(folder)) return

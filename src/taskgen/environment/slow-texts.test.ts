@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { listOwnPackages } from './build-environment.ts'
 import { readCiServices } from './ci-services.ts'
-import { detectRecipe } from './propose-recipe.ts'
+import { detectRecipe, lintRecipe } from './propose-recipe.ts'
+import { findTreeFault } from './read-tree.ts'
 
 /** As long as a file may be that is read for this. */
 const LENGTH = 512 * 1024
@@ -88,4 +89,79 @@ test.each([
   const texts = new Map(Array.from({ length: 32 }, (_, n) => [`p${n}/${name}`, filled(piece)]))
   const tree = { paths: new Set([...texts.keys(), 'test_a.py']), texts }
   expect(await cpuMs(() => [detectRecipe(tree, [], tree), listOwnPackages(tree)])).toBeLessThan(MOST_MS)
+})
+
+const numbered = (count: number, name: (n: number) => string): string[] =>
+  Array.from({ length: count }, (_, n) => name(n))
+const PACKAGES = JSON.stringify({
+  name: 'a',
+  dependencies: Object.fromEntries(numbered(20_000, (n) => `p${n}`).map((name) => [name, '1'])),
+})
+
+test.each([
+  [
+    'a dependency group that includes itself many times',
+    { 'pyproject.toml': `[dependency-groups]\ndev = [${Array(200).fill('{include-group = "dev"}').join(',')}]\n` },
+    ['test_a.py'],
+  ],
+  [
+    'a range of Node versions with many parts',
+    {
+      'package.json': JSON.stringify({
+        engines: { node: numbered(20_000, (n) => `>=1.0.${n}`).join(' ') },
+        devDependencies: { vitest: '1' },
+      }),
+    },
+    ['a.test.js'],
+  ],
+  [
+    'a crate that names many files',
+    { 'Cargo.toml': `[package]\nname="a"\n${repeat(20_000, (n) => `path="d/x${n}.rsx.rs"\n`)}` },
+    numbered(90_000, (n) => `d/x${n}.rsx.rt`),
+  ],
+  [
+    'many crates',
+    {},
+    ['Cargo.toml', ...numbered(40_000, (n) => `c${n}/Cargo.toml`), ...numbered(50_000, (n) => `d/${n}`)],
+  ],
+  [
+    'many packages below one with many dependencies',
+    {
+      'package.json': PACKAGES,
+      ...Object.fromEntries(numbered(399, (n) => `p${n}/package.json`).map((path) => [path, '{"name":"x"}'])),
+    },
+    ['a.test.js'],
+  ],
+])('reads %s in time', async (_, files: Record<string, string>, others: string[]) => {
+  const tree = { paths: new Set([...Object.keys(files), ...others]), texts: new Map(Object.entries(files)) }
+  expect(await cpuMs(() => [detectRecipe(tree, [], tree), listOwnPackages(tree)])).toBeLessThan(MOST_MS)
+})
+
+const DEEP = numbered(100_000, (n) => `${n}/${'a/'.repeat(62)}f`).sort()
+
+test('refuses a tree with more folders than could be listed in time', async () => {
+  let fault: string | undefined
+  expect(
+    await cpuMs(() => {
+      fault = findTreeFault(DEEP)
+    }),
+  ).toBeLessThan(MOST_MS)
+  expect(fault).toMatch(/more than \d+ folders/)
+})
+
+test('checks the wildcards of a recipe against many paths in time', async () => {
+  const paths = new Set(numbered(100_000, (n) => `${'d/'.repeat(60)}f${n}`))
+  const wildcards = `rm ${numbered(120, (n) => `z${n}*`).join(' ')}`
+  const recipe = {
+    base: 'debian:trixie-slim',
+    runner: 'pytest',
+    aptPackages: [],
+    env: {},
+    toolchain: [],
+    manifests: [],
+    setup: Array(20).fill(wildcards),
+    build: Array(20).fill(wildcards),
+  }
+  const facts = { bases: [recipe.base], runners: [recipe.runner], paths, ownPackages: [] }
+  expect(await cpuMs(() => lintRecipe(recipe, facts))).toBeLessThan(MOST_MS)
 })
