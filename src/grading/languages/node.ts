@@ -191,8 +191,7 @@ const RANGE_LENGTH_MAX = 500
 
 /** Returns the shell line that installs the Node version a tree requires, from the npm registry. */
 function installNode(tree: TreeFacts, engines: string | undefined): string[] {
-  const range = engines !== undefined && engines.length > RANGE_LENGTH_MAX ? '*' : engines
-  const wanted = findPinnedMajor(tree) ?? validRange(range ?? '*')
+  const wanted = findPinnedMajor(tree) ?? parseRange(engines)
   if (!wanted) return []
   const isDebianNodeAccepted = satisfies(DEBIAN_NODE, wanted)
   const freezeDay = findFreezeDay(tree)
@@ -204,6 +203,8 @@ function installNode(tree: TreeFacts, engines: string | undefined): string[] {
   // Debian's npm needs Debian's Node, so both are replaced. `hash -r` clears the shell's cached paths.
   return [`npm install -g npm@${found.npm} node-linux-$(node -p process.arch)@${found.line} && hash -r`]
 }
+
+const parseRange = (engines = '*'): string | null => validRange(engines.length > RANGE_LENGTH_MAX ? '*' : engines)
 
 /** Returns the major version of Node that a version file names. It takes precedence over the `engines` range. */
 function findPinnedMajor({ texts }: TreeFacts): string | undefined {

@@ -192,7 +192,7 @@ function expandGroups(groups: Record<string, unknown[]>, names: readonly string[
   const entries: unknown[] = []
   // Included groups are appended while the set is read.
   for (const name of included) {
-    for (const entry of Object.hasOwn(groups, name) ? (groups[name] ?? []) : []) {
+    for (const entry of groups[name] ?? []) {
       const include = Include.safeParse(entry).data
       if (include) included.add(include['include-group'])
       else entries.push(entry)

@@ -39,16 +39,20 @@ export function removeAnnotations(code: string): string {
   if (!DEFINITION.test(text) && !PARAMETERS.test(text)) return code
   let depth = DEFINITION.test(text) ? 0 : 1
   let kept = ''
+  let recent = ''
   for (let at = 0; at < text.length; at += 1) {
-    if (startsType(text, at, depth) && !LAMBDA.test(kept)) at = findTypeEnd(text, at + 1, depth)
+    if (startsType(text, at, depth) && !LAMBDA.test(recent)) at = findTypeEnd(text, at + 1, depth)
     const character = text[at] ?? ''
     depth += depthChange(character)
     kept += character
+    recent = (recent + character).slice(-LAMBDA_LENGTH_MAX)
   }
   return kept
 }
 
 const LAMBDA = /\blambda\b[^,]*$/
+/** Maximum distance of a colon from its `lambda`, so that many colons cost little time. */
+const LAMBDA_LENGTH_MAX = 200
 
 const startsType = (text: string, at: number, depth: number): boolean =>
   (depth === 1 && text[at] === ':') || (depth === 0 && text.startsWith('->', at))

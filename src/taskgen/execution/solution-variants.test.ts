@@ -17,7 +17,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const git = (...args: string[]): string =>
-  execFileSync('git', args, { cwd: folder, env: environment, encoding: 'latin1' })
+  execFileSync('git', args, { cwd: folder, env: environment, encoding: 'latin1', maxBuffer: 64 * 1024 * 1024 })
 
 function treeOf(files: Record<string, string>): string {
   git('read-tree', '--empty')
@@ -206,6 +206,31 @@ test.each(['f(a: ', 'a<b', 'type A = ', 'x ? '])('reads types of %j in linear ti
   const patch = (text: string) => diff(treeOf({ 'a.ts': 'f()\n' }), treeOf({ 'a.ts': `f()\n${text}\n` }))
   const patches = [patch(piece.repeat(400_000 / piece.length)), patch(`${piece}\n`.repeat(20_000))]
   expect(await cpuMs(() => patches.map((each) => listVariants(each, ALL)))).toBeLessThan(2000)
+})
+
+test('derives variants of a large change without rendering all of them', async () => {
+  const line = (n: number, value: string) => `a${n} = ${value}\n${`# ${'x'.repeat(78)}\n`.repeat(80)}`
+  const files = (value: string) =>
+    treeOf(
+      Object.fromEntries(
+        Array.from({ length: 8 }, (_, f) => [
+          `f${f}.py`,
+          Array.from({ length: 120 }, (_, n) => line(n, value)).join(''),
+        ]),
+      ),
+    )
+  const patch = diff(files('1'), files('2 if b == 3 else 4'), 100_000)
+  expect(patch.length).toBeGreaterThan(6_000_000)
+  const before = process.memoryUsage().heapUsed
+  expect(await cpuMs(() => listVariants(patch, { parts: 2, mutants: 2 }))).toBeLessThan(8000)
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(500_000_000)
+})
+
+test('reads the parameters of a long Python definition in linear time', async () => {
+  const before = treeOf({ 'a.py': 'f()\n' })
+  const after = treeOf({ 'a.py': `f()\ndef f(${'a:b=1 '.repeat(60_000)}):\n` })
+  const patch = diff(before, after)
+  expect(await cpuMs(() => listVariants(patch, ALL))).toBeLessThan(2000)
 })
 
 test('spreads the variants evenly and depends on the patch alone', () => {

@@ -31,10 +31,18 @@ export function listVariants(source: string, limits: VariantLimits): SolutionVar
   const files = parseFiles(source)
   const runs = files.flatMap((file) => file.hunks.flatMap((hunk) => listRuns(file, hunk))).filter(changesBehaviour)
   const render = (run: ChangeRun, lines: readonly string[]) => renderFiles(files, run, lines)
-  const parts = runs.map((run) => omitRun(run, render))
+  const parts = runs.map(
+    (run): BuildVariant =>
+      () =>
+        omitRun(run, render),
+  )
   const mutants = runs.flatMap((run) => mutateRun(run, render))
-  return [...selectEvenly(parts, limits.parts), ...selectEvenly(mutants, limits.mutants)]
+  const selected = [...selectEvenly(parts, limits.parts), ...selectEvenly(mutants, limits.mutants)]
+  return selected.map((build) => build())
 }
+
+/** Builds a variant that was selected. Each contains the whole patch, so building all of them would take gigabytes. */
+type BuildVariant = () => SolutionVariant
 
 /** Selects at most `max` of the values at equal distances. */
 const selectEvenly = <T>(values: readonly T[], max: number): T[] =>
@@ -48,7 +56,15 @@ type VariantFile = {
   language: SourceLanguage | undefined
   hunks: PatchHunk[]
 }
-type PatchHunk = { oldStart: number; newStart: number; lines: string[] }
+type PatchHunk = {
+  oldStart: number
+  newStart: number
+  lines: string[]
+  /** For each side, whether a line belongs to it and is code rather than documentation or a declaration of types. */
+  isCode: Record<Side, boolean[]>
+}
+/** The file before and after the change. */
+type Side = '-' | '+'
 
 /** Consecutive changed lines: a hunk of a diff without context. `from` and `to` (exclusive) are indexes in `hunk.lines`. */
 type ChangeRun = { file: VariantFile; hunk: PatchHunk; from: number; to: number }
@@ -66,14 +82,26 @@ function parseFiles(source: string): VariantFile[] {
       const printed = /^(?:\+\+\+ "?b|--- "?a)\/.*$/m.exec(header.replace(/^--- .*\n(?=\+\+\+ "?b\/)/m, ''))?.[0] ?? ''
       const path = unquotePath(printed.slice(4).replace(/\t$/, '')).slice(2)
       const language = findSourceLanguage(path)
-      return { header, path, language, hunks: bodies.map(parseHunk) }
+      return { header, path, language, hunks: bodies.map((body) => parseHunk(body, language)) }
     })
 }
 
-function parseHunk(body: string): PatchHunk {
+function parseHunk(body: string, language: SourceLanguage | undefined): PatchHunk {
   const [, oldStart, newStart] = RANGES.exec(body) ?? []
-  const [, ...lines] = body.replace(/\n$/, '').split('\n')
-  return { oldStart: Number(oldStart), newStart: Number(newStart), lines }
+  const lines = body.replace(/\n$/, '').split('\n').slice(1)
+  const isCode = { '-': markSide(lines, '+', language), '+': markSide(lines, '-', language) }
+  return { oldStart: Number(oldStart), newStart: Number(newStart), lines, isCode }
+}
+
+/** Marks the lines of one side of a hunk that are code. */
+function markSide(lines: readonly string[], other: Side, language: SourceLanguage | undefined): boolean[] {
+  const isOnSide = lines.map((line) => !line.startsWith(other))
+  const marks = markCode(
+    lines.filter((_, at) => isOnSide[at]),
+    language,
+  )
+  let next = 0
+  return isOnSide.map((isOn) => isOn && marks[next++] === true)
 }
 
 const isChange = (line: string): boolean => line.startsWith('+') || line.startsWith('-')
@@ -103,9 +131,9 @@ function changesBehaviour(run: ChangeRun): boolean {
   return readBehaviour(run, '-') !== readBehaviour(run, '+')
 }
 
-function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
+function readBehaviour(run: ChangeRun, side: Side): string {
   const { language } = run.file
-  const text = decodeText(listSideLines(run, sign).join('\n'))
+  const text = decodeText(listSideLines(run, side).join('\n'))
   const scanned = scanCode(text, language)
   const lines = scanned.code.split('\n').map((line) => line.trim())
   const code = lines.filter((line) => !NO_BEHAVIOUR.some((pattern) => pattern.test(line)))
@@ -118,16 +146,11 @@ function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
 const TYPING_REMOVERS: Record<string, (code: string) => string> = { python: removeAnnotations, typescript: removeTypes }
 
 /** Lists the lines of one side of a run, without those of documentation and of declarations of types. */
-function listSideLines({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): string[] {
-  const other = sign === '-' ? '+' : '-'
-  const side = hunk.lines.map((text, at) => ({ text, isInRun: at >= from && at < to }))
-  const lines = side.filter(({ text }) => !text.startsWith(other))
-  const isCode = markCode(
-    lines.map(({ text }) => text),
-    file.language,
-  )
-  return lines.filter(({ isInRun }, at) => isInRun && isCode[at]).map(({ text }) => text.slice(1))
-}
+const listSideLines = ({ hunk, from, to }: ChangeRun, side: Side): string[] =>
+  hunk.lines
+    .slice(from, to)
+    .filter((_, at) => hunk.isCode[side][from + at])
+    .map((line) => line.slice(1))
 
 /** Matches a line of a block comment that begins with an asterisk, as all lines of documentation do. */
 const COMMENT_LINE = /^.\s*(?:\/\*\*?|\*\/|\*(?:\s.*)?)\s*$/
@@ -159,15 +182,15 @@ function omitRun(run: ChangeRun, render: RenderVariant): SolutionVariant {
 }
 
 /** Alters the added lines of a run, one at a time. */
-function mutateRun(run: ChangeRun, render: RenderVariant): SolutionVariant[] {
+function mutateRun(run: ChangeRun, render: RenderVariant): BuildVariant[] {
   const lines = readLines(run)
   const at = lines.findIndex((line) => line.startsWith('+'))
   if (at < 0) return []
   const added = lines.slice(at).map((line) => line.slice(1))
-  return listMutations(added, run.file.language?.name ?? '').map(({ from, to, replacement }) => {
+  return listMutations(added, run.file.language?.name ?? '').map(({ from, to, replacement }) => () => {
     const altered = [...added.slice(0, from), ...replacement, ...added.slice(to)].map((line) => `+${line}`)
     return {
-      kind: 'mutant' as const,
+      kind: 'mutant',
       path: run.file.path,
       line: lineNumber(run, run.from + at + from),
       before: shorten(lines.slice(at + from, at + to)),
