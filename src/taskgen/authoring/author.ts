@@ -2,12 +2,13 @@ import { z } from 'zod'
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
-import { type ChangeUnderTest, listSymbolCandidates, selectExposedSymbols } from '../lint/exposed-symbols.ts'
+import type { ChangeUnderTest } from '../lint/exposed-symbols.ts'
 import { indexOfWord, isBlocking, type LintFacts, type LintFinding } from '../lint/finding.ts'
 import { lintInstruction, listInjections } from '../lint/lint-instruction.ts'
 import { type ExposedSymbol, type InstructionDraft, renderInstruction } from '../lint/render-instruction.ts'
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
+import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { isThin, type PullRequestText, sanitise } from './sanitise.ts'
 
@@ -168,23 +169,36 @@ export async function listExposedSymbols(
   base: BaseCommit,
   change: ChangeUnderTest,
   signal: AbortSignal,
-): Promise<ExposedSymbol[]> {
-  const texts = listSymbolCandidates(change).flatMap(({ kind, text }) => (kind === 'path' ? [] : [text]))
+): Promise<StageResult<ExposedSymbol[]>> {
+  const listed = await applyRules('listSymbolCandidates', { source: change.source, hidden: change.hidden })
+  if (listed.kind !== 'done') return listed
+  const texts = listed.value.flatMap(({ kind, text }) => (kind === 'path' ? [] : [text]))
   const missing = await listMissingTexts(base, new Set(texts), signal)
-  return selectExposedSymbols({ ...change, baseHas: (text) => !missing.has(text) })
+  if (!missing)
+    return reject(
+      'too_broad',
+      `The tests share ${texts.length} names and texts with the change; the tree has too many.`,
+    )
+  return done(listed.value.filter(({ kind, text }) => kind === 'path' || missing.has(text)))
 }
 
 /** Parts of the stream overlap by this much, which is more than the length of any text that is looked for. */
 const OVERLAP_BYTES = 1024
 
-/** Returns the texts that do not occur in the tree as whole words. */
+/** Maximum number of characters that are searched, counted once for each text that was not found yet. */
+const SEARCHED_MAX = 40_000_000_000
+
+/** Returns the texts that do not occur in the tree as whole words. Undefined if a search would take too long. */
 async function listMissingTexts(
   base: BaseCommit,
   texts: ReadonlySet<string>,
   signal: AbortSignal,
-): Promise<Set<string>> {
+): Promise<Set<string> | undefined> {
   const missing = new Map([...texts].map((text) => [text, Buffer.from(text).toString('latin1')]))
+  let searched = 0
   for await (const part of streamTreeText(base, signal)) {
+    searched += part.length * missing.size
+    if (searched > SEARCHED_MAX) return undefined
     for (const [text, bytes] of missing) if (indexOfWord(part, bytes) >= 0) missing.delete(text)
     if (missing.size === 0) break
   }

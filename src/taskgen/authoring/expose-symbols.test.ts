@@ -27,6 +27,10 @@ test('exposes only symbols that the base tree does not contain as a whole word',
   const order = { location: clone.location, commit: clone.tip ?? '' }
 
   const exposed = await listExposedSymbols(order, { source: latin1(source), hidden }, signal)
-  expect(exposed.map(({ text }) => text)).toEqual(['fresh_name', 'retry', 'kleiner als'])
-  expect(await listExposedSymbols(order, { source: '', hidden }, signal)).toEqual([])
+  expect(exposed.kind === 'done' && exposed.value.map(({ text }) => text)).toEqual([
+    'fresh_name',
+    'retry',
+    'kleiner als',
+  ])
+  expect(await listExposedSymbols(order, { source: '', hidden }, signal)).toEqual({ kind: 'done', value: [] })
 })

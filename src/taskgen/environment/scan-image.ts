@@ -13,7 +13,7 @@ import { type Image, killOnAbort, type SandboxProvider, type SandboxSpec } from 
 import { done, reject, type StageResult } from '../stage-result.ts'
 
 /** Content that must not occur in the image. */
-type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: PublishedPackage[]; baseTree: string }
+type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: readonly PublishedPackage[]; baseTree: string }
 
 const SCAN_PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 

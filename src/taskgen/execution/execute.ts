@@ -97,7 +97,9 @@ async function runAll(
   // Variants run with the timeout of the verifier, because an altered condition may never end a loop.
   const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
   const source = input.wideSource ?? input.source
-  const ablation = await tryVariants(provider, { ...input, source, plan, lists: judgement.lists, limits }, signal)
+  const tried = await tryVariants(provider, { ...input, source, plan, lists: judgement.lists, limits }, signal)
+  if (tried.kind !== 'done') return tried
+  const ablation = tried.value
   const weakness = findWeakness(ablation)
   if (weakness) return weakness
   const { kind, ...facts } = judgement

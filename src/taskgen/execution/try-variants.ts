@@ -10,10 +10,11 @@ import {
 } from '../../grading/suite.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { SUITE_SIZE } from '../environment/check-health.ts'
-import { reject, type StageRejection } from '../stage-result.ts'
+import { applyRules } from '../rule-threads.ts'
+import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import type { VariantResults } from './judge-runs.ts'
 import { listTargets } from './plan-runs.ts'
-import { listVariants, type VariantLimits } from './solution-variants.ts'
+import type { VariantLimits } from './solution-variants.ts'
 
 type TryVariantsInput = {
   image: Image
@@ -33,9 +34,11 @@ export async function tryVariants(
   provider: SandboxProvider,
   input: TryVariantsInput,
   signal: AbortSignal,
-): Promise<VariantResults> {
+): Promise<StageResult<VariantResults>> {
   const { source, limits } = input
-  const variants = listVariants(source, limits)
+  const derived = await applyRules('deriveVariants', { source, limits })
+  if (derived.kind !== 'done') return derived
+  const variants = derived.value
   const parts = variants.filter(({ kind }) => kind === 'part')
   // Earlier runs have shown that the tests fail without the solution, so a single part needs no run.
   const tried = parts.length === 1 ? variants.filter(({ kind }) => kind === 'mutant') : variants
@@ -56,7 +59,7 @@ export async function tryVariants(
     else if (variant.kind === 'part') results.necessary += 1
     else results.noticed += 1
   }
-  return { ...results, cpuSeconds: Math.round(results.cpuSeconds * 10) / 10 }
+  return done({ ...results, cpuSeconds: Math.round(results.cpuSeconds * 10) / 10 })
 }
 
 type TrySolutionInput = Omit<TryVariantsInput, 'source' | 'limits'> & { submission: string }

@@ -228,3 +228,10 @@ test('scans large changes and tests quickly', async () => {
   )
   expect(await cpuMs(() => exposedIn(source, hidden))).toBeLessThan(5000)
 })
+
+test.each(['a.ts', 'a.php'])('scans block comments of %s that are not closed in linear time', async (path) => {
+  const language = findSourceLanguage(path)
+  const text = '/* '.repeat(350_000)
+  expect(await cpuMs(() => scanCode(text, language))).toBeLessThan(2000)
+  expect(scanCode(`${text}*/ after`, language).code).toContain('after')
+})

@@ -149,10 +149,11 @@ type SyntaxPiece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
  */
 export function scanCode(text: string, language: SourceLanguage | undefined): ScannedCode {
   const pieces = listSyntaxPieces(language)
+  const endBlock = createBlockEndFinder(text)
   const scanned: ScannedCode = { code: '', literals: [] }
   let from = 0
   for (let at = 0; at < text.length; ) {
-    const found = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at) : undefined
+    const found = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at, endBlock) : undefined
     if (!found) {
       at += 1
       continue
@@ -168,13 +169,28 @@ export function scanCode(text: string, language: SourceLanguage | undefined): Sc
 
 const PIECE_STARTS = new Set(['#', '/', '"', "'", '`', '-'])
 
-function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number) {
+function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number, endBlock: (at: number) => number) {
   for (const [kind, pattern] of pieces) {
+    if (pattern === BLOCK && text.startsWith('/*', at) && endBlock(at) > at + BLOCK_LENGTH_MAX) continue
     pattern.lastIndex = at
     const match = pattern.exec(text)
     if (match) return { kind, length: match[0].length, literal: match[1] ?? match[2] ?? match[3] ?? '' }
   }
   return undefined
+}
+
+const BLOCK_LENGTH_MAX = 20_000
+
+/** Returns a function that finds the end of a block comment. Many comments that are not closed take linear time. */
+function createBlockEndFinder(text: string): (at: number) => number {
+  let end = -1
+  return (at) => {
+    if (end < at + 2) {
+      const found = text.indexOf('*/', at + 2)
+      end = found === -1 ? Number.POSITIVE_INFINITY : found
+    }
+    return end
+  }
 }
 
 /** Each pattern stops at the end of the line or at a bound, so that an unclosed quote costs little time. */
@@ -184,7 +200,8 @@ const SINGLE: SyntaxPiece = ['literal', /'((?:\\.|[^'\\\n]){0,2000})'/y]
 const BACKTICK: SyntaxPiece = ['literal', /`((?:\\.|[^`\\\n]){0,2000})`/y]
 const CHARACTER: SyntaxPiece = ['skip', /'(?:\\.[^'\n]{0,8}|[^'\\\n])'/y]
 const HASH: SyntaxPiece = ['comment', /#[^\n]*/y]
-const SLASHES: SyntaxPiece = ['comment', /\/\/[^\n]*|\/\*[\s\S]{0,20000}?\*\//y]
+const BLOCK = /\/\/[^\n]*|\/\*[\s\S]{0,20000}?\*\//y
+const SLASHES: SyntaxPiece = ['comment', BLOCK]
 const DASHES: SyntaxPiece = ['comment', /--[^\n]*/y]
 
 const COMMENTS: Record<SourceLanguage['comments'], readonly SyntaxPiece[]> = {

@@ -1,19 +1,21 @@
 import { join } from 'node:path'
+import type { PublishedPackage } from '../../../grading/languages/language.ts'
 import { findRunner, runners } from '../../../grading/languages/languages.ts'
 import type { EnvRecipe } from '../../../grading/languages/recipe.ts'
 import { addServices, planServices } from '../../../grading/services/services.ts'
 import type { Image } from '../../../sandboxes/sandbox.ts'
 import type { SplitCommit } from '../../candidates/split-commit.ts'
-import { buildEnvironment, listOwnPackages } from '../../environment/build-environment.ts'
+import { buildEnvironment } from '../../environment/build-environment.ts'
 import { checkHealth } from '../../environment/check-health.ts'
-import { type CiServices, readCiServices } from '../../environment/ci-services.ts'
+import type { CiServices } from '../../environment/ci-services.ts'
 import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
-import { detectRecipe, lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
+import { lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
 import { listLfsPointers, readTree } from '../../environment/read-tree.ts'
 import { scanImage } from '../../environment/scan-image.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { planRuns } from '../../execution/plan-runs.ts'
 import { RECIPE_LIMITS } from '../../models/stage-model.ts'
+import { applyRules } from '../../rule-threads.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../../stage-result.ts'
 import type { CandidateState, Stage, StageContext, StageDone } from '../stage.ts'
 import { type BaseFiles, readBaseFiles, readChange, StoredRecipe, toJson } from './candidate-inputs.ts'
@@ -33,13 +35,18 @@ export const environmentStage: Stage = {
     if (base.kind !== 'done') return base
     const change = await readChange(state, context, signal)
     const { tree, submodules } = base.value
-    const services = readCiServices(tree.facts)
     const { location } = await context.repository()
     const pointers = await listLfsPointers(location, tree.entries, signal)
-    const attempt = { state, context, signal, tree, submodules, change, services, pointers }
     const headTree = await readTree(await context.repository(), state.candidate.head, signal)
     if (headTree.kind !== 'done') return headTree
-    const detected = detectRecipe(tree.facts, listTestPaths(change), headTree.value.facts)
+    const inspected = await applyRules('inspectTree', {
+      base: tree.facts,
+      head: headTree.value.facts,
+      tests: listTestPaths(change),
+    })
+    if (inspected.kind !== 'done') return inspected
+    const { recipe: detected, services, ownPackages } = inspected.value
+    const attempt = { state, context, signal, tree, submodules, change, services, ownPackages, pointers }
     const isRejected = 'kind' in detected
     const recipe = isRejected ? null : detected
     const known = await tryKnownRecipe(attempt, recipe)
@@ -57,6 +64,8 @@ type BuildAttempt = BaseFiles & {
   signal: AbortSignal
   change: SplitCommit
   services: CiServices
+  /** Packages that the repository publishes. */
+  ownPackages: readonly PublishedPackage[]
   /** Files whose content is in Git LFS. */
   pointers: readonly string[]
 }
@@ -134,9 +143,9 @@ async function propose(attempt: BuildAttempt, first: StageRejection, recipe: Env
   return await proposeRecipe(model, { files, tried, facts: toRecipeFacts(attempt) }, signal)
 }
 
-function toRecipeFacts({ tree: { facts } }: BuildAttempt): RecipeFacts {
-  const ownPackages = listOwnPackages(facts).map(({ name }) => name.slice(name.indexOf(':') + 1))
-  return { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages }
+function toRecipeFacts({ tree: { facts }, ownPackages }: BuildAttempt): RecipeFacts {
+  const names = ownPackages.map(({ name }) => name.slice(name.indexOf(':') + 1))
+  return { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: names }
 }
 
 type RecipeSource = 'rules' | 'model'
@@ -149,7 +158,6 @@ async function tryRecipe(
   const {
     change,
     context,
-    tree,
     signal,
     services: { uses, env, unsupported },
   } = attempt
@@ -165,7 +173,7 @@ async function tryRecipe(
   const { image, profile, dockerfile } = built.value
   const declared = { started: uses.map(({ service, image, port }) => ({ service, image, port })), unsupported }
   const tried = { foundBy, profile, dockerfile, runner: runner.name, services: declared }
-  const solution = { ...change, ownPackages: listOwnPackages(tree.facts) }
+  const solution = { ...change, ownPackages: attempt.ownPackages }
   const leakScan = withEvidence(await scanImage(provider, image, solution, signal), tried)
   if (leakScan.kind !== 'done') return leakScan
   const input = { image, runner: runner.id, prepare: runner.prepare, services, folder: context.folder }

@@ -124,7 +124,9 @@ export const authoringStage: Stage = {
     const { lists, messages, failsByAssertion, buildErrors, newTests, plan } = parseExecution(state)
     const change = await readChange(state, context, signal)
     const { location } = await context.repository()
-    const exposed = await listExposedSymbols({ location, commit: candidate.base }, change, signal)
+    const found = await listExposedSymbols({ location, commit: candidate.base }, change, signal)
+    if (found.kind !== 'done') return found
+    const exposed = found.value
     if (!failsByAssertion && exposed.length === 0)
       return reject(
         'error_only_f2p',
