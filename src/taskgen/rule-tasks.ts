@@ -1,16 +1,17 @@
 import type { PublishedPackage } from '../grading/languages/language.ts'
 import type { EnvRecipe } from '../grading/languages/recipe.ts'
-import type { TreeFacts } from '../grading/suite.ts'
+import type { HiddenTests, TreeFacts } from '../grading/suite.ts'
 import { serveTasks } from '../platform/threads/serve-tasks.ts'
 import { listOwnPackages } from './environment/build-environment.ts'
 import { type CiServices, readCiServices } from './environment/ci-services.ts'
 import { detectRecipe } from './environment/propose-recipe.ts'
 import { listVariants, type SolutionVariant, type VariantLimits } from './execution/solution-variants.ts'
 import { listSymbolCandidates } from './lint/exposed-symbols.ts'
+import { listTestAssertions, type TestAssertion } from './review/test-assertions.ts'
 import type { StageRejection } from './stage-result.ts'
 
 /** Tasks of the threads that apply rules to files of untrusted repositories. */
-const tasks = { inspectTree, deriveVariants, listSymbolCandidates }
+const tasks = { inspectTree, deriveVariants, listSymbolCandidates, listAssertions }
 export type RuleTasks = typeof tasks
 
 serveTasks(tasks)
@@ -30,4 +31,10 @@ function inspectTree({ base, head, tests }: { base: TreeFacts; head: TreeFacts; 
 
 function deriveVariants({ source, limits }: { source: string; limits: VariantLimits }): SolutionVariant[] {
   return listVariants(source, limits)
+}
+
+type AssertionsInput = { hidden: HiddenTests; failToPass: readonly string[] }
+
+function listAssertions({ hidden, failToPass }: AssertionsInput): TestAssertion[] {
+  return listTestAssertions(hidden, failToPass)
 }

@@ -1,6 +1,7 @@
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import { isSameFamily, type NamedModel } from '../models/served-model.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
+import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
   buildMaterial,
@@ -15,7 +16,7 @@ import {
   RUBRIC,
   type RubricReason,
 } from './model-review.ts'
-import { listTestAssertions, type TestAssertion } from './test-assertions.ts'
+import type { TestAssertion } from './test-assertions.ts'
 
 /** Result of all reviews. Stored with the candidate, whatever the decision is. */
 export type ReviewVerdict = {
@@ -44,7 +45,9 @@ export async function reviewTask(
   signal: AbortSignal,
 ): Promise<StageResult<ReviewVerdict>> {
   const material = buildMaterial(input)
-  const assertions = listTestAssertions(input.hidden, input.failToPass)
+  const listed = await applyRules('listAssertions', { hidden: input.hidden, failToPass: input.failToPass })
+  if (listed.kind !== 'done') return listed
+  const assertions = listed.value
   const passes: ReviewPass[] = []
   let decision: ReviewDecision | undefined
   while (!decision && passes.length < PASSES_MAX) {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { repositories } from '../../../test/support/repositories/repositories.ts'
 import { listLandedTrees } from '../../../test/support/repositories/repository.ts'
 import { listTestAssertions } from './test-assertions.ts'
@@ -123,4 +124,13 @@ test.each(repositories.filter(({ language }) => language !== 'rust'))('knows the
     )
     expect(listTestAssertions({ files, deleted: [] }, ids).filter(({ text }) => text === '')).toEqual([])
   }
+})
+
+test.each([
+  ['a.test.ts', "it('case 1', () => {\n"],
+  ['tests/test_a.py', 'def test_1():\n    assert x\n'],
+])('reads a %s of %j in linear time', async (path, piece) => {
+  const hidden = { files: [{ path, content: piece.repeat(1_000_000 / piece.length), executable: false }], deleted: [] }
+  const failToPass = Array.from({ length: 200 }, (_, n) => `${path}::test_${n}`)
+  expect(await cpuMs(() => listTestAssertions(hidden, failToPass))).toBeLessThan(3000)
 })

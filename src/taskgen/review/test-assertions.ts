@@ -7,6 +7,8 @@ import { collapseSpace } from '../lint/render-instruction.ts'
 export type TestAssertion = { number: number; test: string; text: string }
 
 const ASSERTIONS_MAX = 100
+/** Bounds the comparison of each test with each function. */
+const FUNCTIONS_MAX = 10_000
 
 /**
  * Lists the assertions of the fail-to-pass tests, found by the layout of the code. A test without known assertions, or
@@ -14,7 +16,9 @@ const ASSERTIONS_MAX = 100
  * represented by its first ones.
  */
 export function listTestAssertions(hidden: HiddenTests, failToPass: readonly string[]): TestAssertion[] {
-  const functions = hidden.files.flatMap(({ path, content }) => listTestFunctions(path, decodeText(content)))
+  const functions = hidden.files
+    .flatMap(({ path, content }) => listTestFunctions(path, decodeText(content)))
+    .slice(0, FUNCTIONS_MAX)
   const tests = new Map<string, string[]>()
   for (const id of failToPass) {
     const found = functions.filter(({ matches }) => matches(id))
@@ -125,11 +129,11 @@ const measureIndent = (line: string): number => line.length - line.trimStart().l
 /** Reads a line and the lines below it that are indented more, as formatters lay out code. */
 function readBlock(lines: readonly string[], at: number): string[] {
   const depth = measureIndent(lines[at] ?? '')
-  const end = lines.findIndex(
-    (line, index) =>
-      index > at && line.trim() !== '' && measureIndent(line) <= depth && !/^\s*[)\]}]+\s*(?:->.*)?:\s*$/.test(line),
-  )
-  return lines.slice(at, end < 0 ? undefined : end)
+  const isInBlock = (line: string) =>
+    line.trim() === '' || measureIndent(line) > depth || /^\s*[)\]}]+\s*(?:->.*)?:\s*$/.test(line)
+  let end = at + 1
+  while (end < lines.length && isInBlock(lines[end] ?? '')) end += 1
+  return lines.slice(at, end)
 }
 
 const LINES_MAX = 20
