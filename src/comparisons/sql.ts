@@ -371,9 +371,14 @@ export type EndedTrials = {
   voided: boolean[]
 }
 
-/** Lists all finished trials of the comparisons, scored or not, grouped by setting. */
+/**
+ * Lists the finished trials of the comparisons, scored or not, grouped by setting. A reused trial whose origin is listed,
+ * older and not voided is left out, except the first of a group: comparisons with millions of them cost nothing to make.
+ */
 export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
   const { rows } = await sql<EndedTrials>`
+    with first as materialized (select comparison, setting, min(ordinal) as ordinal from trials
+      where comparison = any(${comparisons}::bigint[]) and state in ('passed', 'failed', 'errored') group by 1, 2)
     select trials.comparison, trials.setting, json_agg(trials.task) as tasks, json_agg(trials.attempt) as attempts,
       json_agg(trials.state) as states, json_agg(trials.verify_mode) as verify_modes,
       json_agg(trials.cost_micros) as cost_micros, json_agg(trials.detail->'costSource') as cost_sources,
@@ -382,9 +387,14 @@ export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
       json_agg(coalesce(trials.reused_comparison, trials.comparison)) as origins,
       json_agg(coalesce(trials.reused_ordinal, trials.ordinal)) as ordinals,
       json_agg(trials.voided_at is not null or origin.voided_at is not null) as voided
-    from trials left join trials as origin
-      on origin.comparison = trials.reused_comparison and origin.ordinal = trials.reused_ordinal
+    from trials
+    join first on first.comparison = trials.comparison and first.setting = trials.setting
+    join comparisons on comparisons.key = trials.comparison
+    left join trials as origin on (origin.comparison, origin.ordinal) = (trials.reused_comparison, trials.reused_ordinal)
+    left join comparisons as older on older.key = trials.reused_comparison
+      and older.key = any(${comparisons}::bigint[]) and older.created_at < comparisons.created_at
     where trials.comparison = any(${comparisons}::bigint[]) and trials.state in ('passed', 'failed', 'errored')
+      and (older.key is null or trials.voided_at is not null or origin.voided_at is not null or trials.ordinal = first.ordinal)
     group by trials.comparison, trials.setting`.execute(db)
   return rows
 }

@@ -6,6 +6,7 @@ import { type Authenticate, type Caller, type KeyCaller, type PresentedSecrets, 
 import type { Endpoint } from './endpoint.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { NOT_FOUND_DETAIL } from './respond.ts'
+import { createUnreadAnswers } from './unread-answers.ts'
 
 export const SESSION_COOKIE = 'assay_session'
 
@@ -128,9 +129,15 @@ export const OPEN_REQUESTS_MAX = 64
 
 type RequestOrigin = { caller: Caller | undefined; address: string }
 
-/** Takes a slot for an open request, waiting for a free one. The returned function takes a slot for its work. */
-export type TakeOpenSlot = (endpoint: Endpoint, outgoing: ServerResponse, from: RequestOrigin) => Promise<TakeWorkSlot>
-type TakeWorkSlot = () => Promise<Disposable | undefined>
+/** Takes a slot for an open request, waiting for a free one. */
+export type TakeOpenSlot = (endpoint: Endpoint, outgoing: ServerResponse, from: RequestOrigin) => Promise<OpenRequest>
+
+type OpenRequest = {
+  /** Takes a slot for the work of the request, when unread answers of its workspace leave memory for it. */
+  takeWorkSlot(): Promise<Disposable | undefined>
+  /** Counts the answer, which is in memory until the client has read it. */
+  countAnswer(bytes: number): void
+}
 
 /**
  * Limits the requests of each workspace, and of each address for requests without a key, so that many requests of one
@@ -139,11 +146,20 @@ type TakeWorkSlot = () => Promise<Disposable | undefined>
 export function createFairShares(requestsAtOnce: number): TakeOpenSlot {
   const open = createSlots(OPEN_REQUESTS_MAX)
   const work = createSlots(requestsAtOnce)
+  const unread = createUnreadAnswers()
   return async (endpoint, outgoing, { caller, address }) => {
     const share = caller ? toScope(caller) : `address ${address}`
     // Bodies without a key are small, and a valid sign-in must not wait for others of its address.
     if (caller) holdUntilAnswered(await open(share), endpoint, outgoing)
-    return () => takeWorkSlot(work, endpoint, outgoing, share)
+    return {
+      async takeWorkSlot() {
+        const slot = await takeWorkSlot(work, endpoint, outgoing, share)
+        // With a slot, because all requests that wait here continue at once.
+        await unread.makeRoom(share)
+        return slot
+      },
+      countAnswer: (bytes) => unread.add(share, outgoing, bytes),
+    }
   }
 }
 

@@ -223,7 +223,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(deps, limits, endpoint, { request: incoming, params, address })
     limitStreams(deps, endpoint, c, caller)
-    const takeWorkSlot = await deps.takeOpenSlot(endpoint, c.env.outgoing, { caller, address })
+    const open = await deps.takeOpenSlot(endpoint, c.env.outgoing, { caller, address })
     const sent = endpoint.body ? await readJson(c.req.raw, toBodyOptions(deps, endpoint)) : undefined
     await using upload = await receiveUpload(c.req.raw, endpoint.upload, {
       folder: deps.uploadsFolder,
@@ -231,7 +231,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     })
 
     if (patterns.some(({ name, pattern }) => !pattern.test(params[name] ?? ''))) return deps.answerUnrouted(c.req)
-    using _slot = await takeWorkSlot()
+    using _slot = await open.takeWorkSlot()
     const call: UncheckedCall = {
       params,
       query: {},
@@ -258,6 +258,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     const answer = await (wantsEvents(endpoint, incoming)
       ? streamProgress(deps, requestId, work)
       : work(call.onProgress))
+    open.countAnswer(BYTES_PER_CHARACTER * answer.text.length)
     return { ...answer, headers: { ...answer.headers, ...headers } }
   }
 }
@@ -273,6 +274,8 @@ function limitFailedSignIns(
   const secret = String(Object.entries(body ?? {}).find(([name]) => name === field)?.[1] ?? '')
   return (onProgress) => limitSignIn(limits.signIn, { address, secret }, () => work(onProgress))
 }
+
+const BYTES_PER_CHARACTER = 2
 
 const targetOf = ({ url = '' }: IncomingMessage): string => url
 
