@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, test } from 'vitest'
@@ -175,4 +175,12 @@ test.each([
   const refused = await assay(['import', 'swe-bench', file, inScratch('refused')])
   expect(refused).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   expect(readdirSync(scratch.path)).toHaveLength(before)
+})
+
+test('a file of rows without a line end is refused before it is read whole', async () => {
+  const file = writeRows('endless.jsonl', [])
+  truncateSync(file, 3 * 1024 ** 3)
+  const refused = await assay(['import', 'swe-bench', file, inScratch('endless')])
+  expect(refused.code).toBe(2)
+  expect(refused.err).toContain('endless.jsonl:1 is longer than 67108864 characters.')
 })

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { WrongUse } from '../failure.ts'
 
@@ -55,16 +54,31 @@ export type SweInstance = {
 
 /** Yields the rows of a JSONL file. Fails at the first row of another shape, with its line number. */
 export async function* readSweRows(file: string): AsyncGenerator<SweInstance> {
-  const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })
   let number = 0
-  for await (const line of lines) {
+  for await (const line of readLines(file)) {
     number += 1
     if (line.trim() === '') continue
-    if (line.length > LINE_LENGTH_MAX)
-      throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX} characters.`)
     const location = `${file}:${number}`
     yield toInstance(parseRow(line, location), location)
   }
+}
+
+/** Yields the lines of a file. Fails at one that is too long before it is read as a whole. */
+async function* readLines(file: string): AsyncGenerator<string> {
+  let line = ''
+  let number = 1
+  for await (const chunk of createReadStream(file, 'utf8')) {
+    const [rest = '', ...nextLines] = String(chunk).split('\n')
+    line += rest
+    for (const next of nextLines) {
+      yield line
+      number += 1
+      line = next
+    }
+    if (line.length > LINE_LENGTH_MAX)
+      throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX} characters.`)
+  }
+  if (line !== '') yield line
 }
 
 function parseRow(line: string, location: string): SweRow {
