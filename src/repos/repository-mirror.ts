@@ -22,13 +22,18 @@ type ConnectedRepository = Pick<
   workspaceId: string
 }
 
-type RepositoryMirrorOptions = { signal: AbortSignal; commits?: readonly string[] }
+type RepositoryMirrorOptions = {
+  signal: AbortSignal
+  commits?: readonly string[]
+  /** Maximum time of an update of a submodule. Default: that of the repository. */
+  submoduleTimeoutMs?: number | undefined
+}
 
 /** Opens the mirror of a connected repository on this worker. Throws MirrorRefused. */
 export async function openRepositoryMirror(
   deps: RepositoryMirrorDeps,
   row: ConnectedRepository,
-  options: RepositoryMirrorOptions,
+  { submoduleTimeoutMs, ...options }: RepositoryMirrorOptions,
 ): Promise<SubmoduleMirror & { pullRequests: PullRequests }> {
   const access = await openHostAccess(deps, row.workspaceId, row.credential_id ?? undefined)
   const operatorOrigin = deps.upstreams.github && new URL(deps.upstreams.github).origin
@@ -39,7 +44,9 @@ export async function openRepositoryMirror(
   // Files of a public repository may be published, and a credential may give access to private repositories.
   const submoduleSource = row.visibility === 'public' ? { url: source.url } : source
   const superproject = { ...submoduleSource, key: String(row.key), signal: options.signal }
-  const openSubmodule = createSubmoduleOpener(mirrorDeps, superproject)
+  const limits =
+    submoduleTimeoutMs === undefined ? {} : { timeoutMs: submoduleTimeoutMs, lockWaitMs: submoduleTimeoutMs }
+  const openSubmodule = createSubmoduleOpener({ ...mirrorDeps, ...limits }, superproject)
   return { ...mirror, openSubmodule, pullRequests: openPullRequests(deps, row, access, mirror) }
 }
 

@@ -115,14 +115,18 @@ function openKnownRecipes({ db }: StageWorkDeps, { workspaceId, repository }: Ta
   }
 }
 
+/** Maximum time of fetching a submodule that another worker has fetched: the slot of a sandbox is taken meanwhile. */
+const SUBMODULE_TIMEOUT_MS = 5 * 60_000
+
 async function openRepository(
-  { repositories }: StageWorkDeps,
-  { repository, candidate }: TaskFacts,
+  { repositories, stages }: StageWorkDeps,
+  { repository, candidate, stage, generation }: TaskFacts,
   resources: AsyncDisposableStack,
   signal: AbortSignal,
 ): Promise<StageRepository> {
   const commits = [candidate.base, candidate.head]
-  const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
+  const submoduleTimeoutMs = sandboxOf(stages[stage], generation) === undefined ? undefined : SUBMODULE_TIMEOUT_MS
+  const mirror = await openRepositoryMirror(repositories, repository, { signal, commits, submoduleTimeoutMs })
   resources.use(mirror)
   const missing = await listMissingCommits(mirror.location, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)

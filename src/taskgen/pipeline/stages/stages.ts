@@ -4,6 +4,7 @@ import { emitTask } from '../../assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
 import { listExposedSymbols, writeInstruction } from '../../authoring/author.ts'
 import { splitCommit, widenSource } from '../../candidates/split-commit.ts'
+import { readTree } from '../../environment/read-tree.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { execute } from '../../execution/execute.ts'
 import { listExecutionConcerns } from '../../execution/judge-runs.ts'
@@ -22,6 +23,7 @@ import {
   parseInstruction,
   parseReview,
   readBase,
+  readBaseFiles,
   readChange,
   toJson,
 } from './candidate-inputs.ts'
@@ -41,14 +43,23 @@ export const realStages = (counts?: TrialCounts): Stages => ({
   difficulty: difficultyStage,
 })
 
-/** Splits the change into source, tests and the rest, without loss. */
-const splitStage: Stage = {
-  version: 1,
+/**
+ * Splits the change into source, tests and the rest, without loss. Also fetches all files that later stages read, with
+ * submodules: a server that answers slowly would take the slot of a sandbox there.
+ */
+export const splitStage: Stage = {
+  version: 2,
   needs: [],
   cacheInputs: ({ candidate: { base, head } }) => [base, head],
-  async run({ candidate }, context, signal) {
-    const split = await splitCommit(await context.repository(), candidate, signal)
+  async run(state, context, signal) {
+    const { candidate } = state
+    const repository = await context.repository()
+    const split = await splitCommit(repository, candidate, signal)
     if (split.kind !== 'done') return split
+    const base = await readBaseFiles(state, context, signal)
+    if (base.kind !== 'done') return base
+    const head = await readTree(repository, candidate.head, signal)
+    if (head.kind !== 'done') return head
     const { baseTree, headTree, hidden, source } = split.value
     const tests = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
     return done({ output: { baseTree, headTree }, evidence: { baseTree, headTree, tests, patch: source } })
