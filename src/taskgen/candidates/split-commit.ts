@@ -247,7 +247,8 @@ async function openIndex(location: GitLocation, tree: string, signal: AbortSigna
       await writeFile(file, patch, 'latin1')
       return run('apply', '--cached', '--binary', '--whitespace=nowarn', file).then(() => undefined, toApplyError)
     },
-    writeTree: () => run('write-tree'),
+    // Only the id is compared, and a partial clone lacks the content of unchanged files.
+    writeTree: () => run('write-tree', '--missing-ok'),
     [Symbol.asyncDispose]: remove,
   }
 }
