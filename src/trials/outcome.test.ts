@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Exit } from '../sandboxes/sandbox.ts'
 import { toNoNetworkRecord } from './network.ts'
-import { meetsMinimum, toStepOutcome, toTrialOutcome } from './outcome.ts'
+import { meetsMinimum, toFailedOutcome, toStepOutcome, toTrialOutcome } from './outcome.ts'
 import type { StepRecord } from './record.ts'
 
 const fine: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
@@ -57,6 +57,15 @@ test('the mean counts a missing key as 0; strategy final uses the last step only
   const steps = [step({ reward: 1, style: 1 }), step({ reward: 0 })]
   expect(toTrialOutcome(steps, 'mean')).toMatchObject({ rewards: { reward: 0.5, style: 0.5 }, state: 'failed' })
   expect(toTrialOutcome([step({ reward: 0 }), step({ reward: 1 })], 'final')).toMatchObject({ state: 'passed' })
+})
+
+test('a step that did not run counts as 0', () => {
+  const ran = [step({ reward: 1 }), step({ reward: 1, rows: 0 })]
+  expect(toTrialOutcome(ran, 'final', 3)).toMatchObject({ state: 'failed', reward: 0, rewards: { reward: 0 } })
+  expect(toTrialOutcome(ran, 'mean', 4)).toMatchObject({ state: 'failed', rewards: { reward: 0.5, rows: 0 } })
+  expect(toTrialOutcome(ran, 'final', 2)).toMatchObject({ state: 'passed', reward: 1 })
+  const unscored = step({}, { error: 'gone' })
+  expect(toFailedOutcome([step({ reward: 1 }), unscored], 'mean', 4)).toMatchObject({ state: 'failed', reward: 0.25 })
 })
 
 test('a step below its minimum reward, or without one, ends the trial', () => {

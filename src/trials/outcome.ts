@@ -21,24 +21,36 @@ export function meetsMinimum(step: StepRecord, minReward: { key: string; atLeast
   return minReward.every(({ key, atLeast }) => (rewardAt(step.rewards, key) ?? Number.NEGATIVE_INFINITY) >= atLeast)
 }
 
-/** Returns the verdict of a trial from its steps. A step without a reward makes the trial errored; it never counts as 0. */
-export function toTrialOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): TrialVerdict {
+/**
+ * Returns the verdict of a trial from the steps that ran. A step without a reward makes the trial errored; it never counts
+ * as 0. A step that did not run counts as 0: an agent must not pass by ending the trial before it.
+ */
+export function toTrialOutcome(
+  steps: StepRecord[],
+  strategy: Task['rewardStrategy'],
+  stepCount = steps.length,
+): TrialVerdict {
   const broken = steps.find((step) => step.error !== null)
   const limit = steps.find((step) => step.agent?.limit)?.agent?.limit ?? null
   if (broken) {
     return { state: 'errored', class: 'verifier_error', reward: null, rewards: {}, limit, error: broken.error }
   }
-  const rewards =
-    strategy === 'final' ? (steps.at(-1)?.rewards ?? {}) : averageRewards(steps.map((step) => step.rewards))
+  const skipped = Array.from({ length: stepCount - steps.length }, () => ({ reward: 0 }))
+  const all = [...steps.map((step) => step.rewards), ...skipped]
+  const rewards = strategy === 'final' ? (all.at(-1) ?? {}) : averageRewards(all)
   const reward = findMainReward(rewards)
   const passed = reward !== null && reward >= 1
   return { state: passed ? 'passed' : 'failed', class: toClass(steps), reward, rewards, limit, error: null }
 }
 
 /** Returns the verdict of a trial whose agent caused the errors of its steps. These steps count as 0; the trial fails. */
-export function toFailedOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): TrialVerdict {
+export function toFailedOutcome(
+  steps: StepRecord[],
+  strategy: Task['rewardStrategy'],
+  stepCount = steps.length,
+): TrialVerdict {
   const scored = steps.map((step) => (step.error === null ? step : { ...step, rewards: {}, error: null }))
-  const { rewards, reward, ...outcome } = toTrialOutcome(scored, strategy)
+  const { rewards, reward, ...outcome } = toTrialOutcome(scored, strategy, stepCount)
   return { ...outcome, state: 'failed', reward: reward ?? 0, rewards: { reward: 0, ...rewards } }
 }
 

@@ -121,7 +121,7 @@ function scoreMissingVerdicts({ task }: TrialRequest, record: TrialRecord): Tria
   const steps = record.steps.map((step) =>
     step.error === null ? step : { ...step, notes: [...step.notes, `There is no verdict. ${step.error}`] },
   )
-  return { ...record, steps, ...toFailedOutcome(steps, task.rewardStrategy) }
+  return { ...record, steps, ...toFailedOutcome(steps, task.rewardStrategy, task.steps.length) }
 }
 
 /** Shared state of one run. */
@@ -194,7 +194,7 @@ function toTrialLimits(environment: RunningEnvironment | undefined): TrialLimits
 const UNSCORED = { state: 'errored', reward: null, rewards: {}, limit: null } as const
 
 async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
-  const { request, steps } = run
+  const { request } = run
   if (request.verifyMode === 'grader' && !listModes(request.task).includes('grader')) {
     const error = 'The task does not support mode grader: it does not set metadata.assay.grader.'
     return { ...UNSCORED, class: 'operator_error', error }
@@ -205,12 +205,15 @@ async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
     run.environment = environment
     await runSteps(run, context, environment)
     await stopSidecars(context, environment.sidecars)
-    return toTrialOutcome(steps, request.task.rewardStrategy)
+    return toOutcome(run)
   } catch (error) {
     request.signal.throwIfAborted()
     return await toErrorVerdict(run, context, error)
   }
 }
+
+const toOutcome = ({ steps, request: { task } }: TrialRun): TrialVerdict =>
+  toTrialOutcome(steps, task.rewardStrategy, task.steps.length)
 
 /** Returns the verdict of a trial that an error ended. Throws errors that the caller handles. */
 async function toErrorVerdict(run: TrialRun, context: StepContext, error: unknown): Promise<TrialVerdict> {
@@ -219,7 +222,7 @@ async function toErrorVerdict(run: TrialRun, context: StepContext, error: unknow
   const cause = await context.attribute()
   if (cause === 'agent') {
     recordFailure(run, errorText(error))
-    return toTrialOutcome(run.steps, run.request.task.rewardStrategy)
+    return toOutcome(run)
   }
   const isOutage = cause === 'outage' || error instanceof SandboxUnavailable || error instanceof EnvironmentNotReady
   if (!isOutage) throw error
