@@ -5,6 +5,7 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
 import { buildTrialRecord } from '../../test/support/trial-record.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
+import type { Digest } from '../platform/blobs/blob.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { inBenchmark } from './schema.ts'
 import type { ComparisonTrial } from './shapes/schema.ts'
@@ -345,6 +346,29 @@ test('an artifact is served as a download, whatever its content and name', async
   expect(await sweepArtifacts(tools, 1)).toBeGreaterThanOrEqual(10)
   expect((await get(trial.artifacts[1].name)).status).toBe(404)
   expect((await lab.trials(body.id))[0]).toMatchObject({ state: 'passed', artifacts: [] })
+})
+
+test('a sweep keeps the artifacts of a trial that has run again since it was listed', async () => {
+  const lab = await openComparisonLab(app)
+  const { body } = await lab.create()
+  await lab.work()
+  const { db } = app.tools.database
+  await app.database.pool.query(`update trials set finished_at = finished_at - interval '2 days'`)
+  const { id } = (await lab.trials(body.id)).at(-1)
+  let isRemoving = false
+  const blobs = {
+    ...app.tools.blobs,
+    remove: async (digest: Digest) => {
+      if (!isRemoving) await app.database.pool.query('update trials set finished_at = now() where ordinal >= 5')
+      isRemoving = true
+      await app.tools.blobs.remove(digest)
+    },
+  }
+  await sweepArtifacts({ db, blobs }, 1)
+  const kept = (await lab.trials(body.id)).find((trial: ComparisonTrial) => trial.id === id)
+  expect(kept.artifacts.length).toBeGreaterThan(0)
+  const artifact = lab.at(body.id, { trialId: id, artifact: kept.artifacts[0].name })
+  expect((await app.call(inBenchmark.artifact, artifact)).status).toBe(200)
 })
 
 test("an agent that leaves many files does not displace the engine's own artifacts", async () => {

@@ -4,9 +4,9 @@ import { join, relative, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { type Blobs, ignoreMissingBlob, isDigest } from '../../platform/blobs/blob.ts'
-import type { Db } from '../../platform/db/db.ts'
+import { type Db, transact } from '../../platform/db/db.ts'
 import type { TrialArtifact } from '../shapes/schema.ts'
-import { clearArtifacts, listOldArtifacts, measureOldArtifacts } from './queue/sql.ts'
+import { clearArtifacts, listOldArtifacts, lockOldArtifacts, measureOldArtifacts } from './queue/sql.ts'
 
 /** An artifact within the blob of its trial. Each trial has one blob, so that deleting it never affects another trial. */
 export const StoredArtifact = z.object({
@@ -100,9 +100,13 @@ const SWEEP_MAX = 1000
 /** Deletes artifacts that are older than `days`. Trials and results remain. Returns the number of trials. */
 export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<number> {
   const expired = await listOldArtifacts(db, days, SWEEP_MAX)
-  for (const { comparison, ordinal, artifacts } of expired) {
-    if (isDigest(artifacts)) await blobs.remove(artifacts).catch(ignoreMissingBlob)
-    await clearArtifacts(db, { comparison, ordinal })
+  for (const { comparison, ordinal } of expired) {
+    // Locked, because a resumed comparison may have replaced the artifacts since they were listed.
+    await transact(db, async (tx) => {
+      const old = await lockOldArtifacts(tx, { comparison, ordinal }, days)
+      if (isDigest(old?.artifacts)) await blobs.remove(old.artifacts).catch(ignoreMissingBlob)
+      if (old) await clearArtifacts(tx, { comparison, ordinal })
+    })
   }
   return expired.length
 }

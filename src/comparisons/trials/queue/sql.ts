@@ -197,6 +197,15 @@ export const measureOldArtifacts = (db: Db, days: number) =>
     ])
     .executeTakeFirstOrThrow()
 
+/** Locks a trial that `listOldArtifacts` has listed. Undefined if it has run again since. */
+export const lockOldArtifacts = (tx: Db, { comparison, ordinal }: TrialKey, days: number) =>
+  selectOldArtifacts(tx, days)
+    .select('trials.artifacts')
+    .where('trials.comparison', '=', comparison)
+    .where('trials.ordinal', '=', ordinal)
+    .forUpdate('trials')
+    .executeTakeFirst()
+
 export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
   db
     .updateTable('trials')
