@@ -261,3 +261,10 @@ test('accepts few pass-to-pass tests with a warning', () => {
   expect([5, 40].flatMap((count) => listExecutionConcerns(listed(count)))).toEqual([])
   expect(listExecutionConcerns(listed(4))).toEqual([expect.stringContaining('works today: 4.')])
 })
+
+test('names of tests that are too long to be stored reject the candidate', () => {
+  const long = Object.fromEntries(
+    Array.from({ length: 12_000 }, (_, n): [string, TestRow] => [`${n}${'x'.repeat(390)}`, ['p', 'ppp', 'ppp']]),
+  )
+  expect(judgeRuns(runs({ ...GOOD, ...long }))).toMatchObject({ kind: 'rejected', reason: 'too_large' })
+})

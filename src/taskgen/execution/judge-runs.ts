@@ -73,6 +73,8 @@ export type Judgement = {
 
 const FAIL_TO_PASS_MAX = 200
 const UNSTABLE_MAX = 0.02
+/** Maximum length of the names of all tests together. They are stored with the task and shown with its evidence. */
+const NAMES_LENGTH_MAX = 4_000_000
 const SHOWN_IDS_MAX = 5
 
 /** Number of runs that report a test, of runs in which it passes, and of all runs. */
@@ -135,6 +137,9 @@ function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | 
       ),
     )
   if (protecting === 0) return reject('no_p2p', 'No test passes both before the fix and after it.')
+  const namesLength = [...guards, ...fixedByChange, ...unaffected].reduce((sum, { id }) => sum + id.length, 0)
+  if (namesLength > NAMES_LENGTH_MAX)
+    return reject('too_large', `The names of the tests have ${namesLength} characters together.`)
   return undefined
 }
 
