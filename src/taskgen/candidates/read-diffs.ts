@@ -119,20 +119,24 @@ export function unquotePath(printed: string): string {
 /** Lines that a patch adds to one file, in contiguous blocks. */
 export type PatchedFile = { path: string; isNew: boolean; blocks: string[] }
 
-const SECTION = /^(?=diff --git )/m
+/**
+ * Matches the beginning of each file of a patch. Not written with `^`, which also matches after a carriage return: a line
+ * of the change may contain one.
+ */
+export const PATCH_SECTION: RegExp = /(?<![^\n])(?=diff --git )/
 const NAME = /^\+\+\+ (?:"b\/|b\/)(.*?)\t?$/m
 const FILES_MAX = 1000
 
 /** Parses a git patch that was decoded as latin1. Deleted and binary files are left out. */
 export function parsePatch(patch: string): PatchedFile[] {
   return patch
-    .split(SECTION)
+    .split(PATCH_SECTION)
     .slice(0, FILES_MAX)
     .flatMap((section) => parseSection(section) ?? [])
 }
 
 function parseSection(section: string): PatchedFile | undefined {
-  const start = section.search(/^@@ /m)
+  const start = section.search(/(?<![^\n])@@ /)
   if (start < 0) return undefined
   const head = section.slice(0, start)
   const name = NAME.exec(head)

@@ -14,7 +14,7 @@ import {
 } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { unquotePath } from './read-diffs.ts'
+import { PATCH_SECTION, unquotePath } from './read-diffs.ts'
 import { fetchMissingBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
 
 /** Change of a pull request as three patches, with its tests as merged. */
@@ -200,7 +200,7 @@ const HEADER = 'diff --git '
 export function splitPatch(patch: string): SplitPatch {
   const split: SplitPatch = { source: '', test: '', rest: '' }
   // Lines of a hunk begin with a sign and git quotes line ends in names, so only git itself writes this line.
-  for (const section of patch.split(/^(?=diff --git )/m)) {
+  for (const section of patch.split(PATCH_SECTION)) {
     if (section.startsWith(HEADER)) split[classifySection(section)] += section
   }
   return split

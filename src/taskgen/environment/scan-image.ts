@@ -124,7 +124,7 @@ const LINES_MAX = 5000
 /** Imports, comments and licence headers occur everywhere. */
 const COMMON_LINE =
   /^(?:import\b|from\b|use\b|using\b|package\b|#|\/\/|\/?\*|--|@|require\b|(?:const|let|var)\b.*\brequire\()/
-const NEW_BLOB_ID = /^index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/gm
+const NEW_BLOB_ID = /(?<![^\n])index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/g
 const SHA256_LENGTH = 64
 
 /**

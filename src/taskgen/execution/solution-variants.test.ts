@@ -233,6 +233,15 @@ test('reads the parameters of a long Python definition in linear time', async ()
   expect(await cpuMs(() => listVariants(patch, ALL))).toBeLessThan(2000)
 })
 
+test('a carriage return in a line does not begin another hunk', () => {
+  const [base, head] = ['1', '2'].map((value) =>
+    treeOf({ 'a.py': file(`a = ${value}\r@@ -1,1 +1,1 @@`, `b = ${value}`) }),
+  )
+  const parts = partsOf(diff(base ?? '', head ?? ''))
+  expect(parts).toHaveLength(2)
+  for (const { patch } of parts) expect(applied(base ?? '', patch)).not.toBe(base)
+})
+
 test('spreads the variants evenly and depends on the patch alone', () => {
   const names = Array.from({ length: 20 }, (_, n) => `change(${n})`)
   const patch = diff(

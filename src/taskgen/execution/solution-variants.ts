@@ -1,6 +1,6 @@
 import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
-import { decodeText, unquotePath } from '../candidates/read-diffs.ts'
+import { decodeText, PATCH_SECTION, unquotePath } from '../candidates/read-diffs.ts'
 import { scanCode } from '../lint/exposed-symbols.ts'
 import { listCodeLines, removeAnnotations } from './python-code.ts'
 import { listTypeLines, removeTypes } from './typescript-code.ts'
@@ -69,12 +69,12 @@ type Side = '-' | '+'
 /** Consecutive changed lines: a hunk of a diff without context. `from` and `to` (exclusive) are indexes in `hunk.lines`. */
 type ChangeRun = { file: VariantFile; hunk: PatchHunk; from: number; to: number }
 
-const HUNK = /^(?=@@ -\d)/m
+const HUNK = /(?<![^\n])(?=@@ -\d)/
 const RANGES = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/
 
 function parseFiles(source: string): VariantFile[] {
   return source
-    .split(/^(?=diff --git )/m)
+    .split(PATCH_SECTION)
     .filter((section) => section.startsWith('diff --git '))
     .map((section) => {
       const isBinary = /^GIT binary patch/m.test(section.split(HUNK)[0] ?? '')

@@ -4,6 +4,7 @@ import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { parsePatch } from '../candidates/read-diffs.ts'
+import { splitPatch } from '../candidates/split-commit.ts'
 import { scanCode, selectExposedSymbols } from './exposed-symbols.ts'
 
 const patchOf = (path: string, added: string, isNew = false): string =>
@@ -234,4 +235,15 @@ test.each(['a.ts', 'a.php'])('scans block comments of %s that are not closed in 
   const text = '/* '.repeat(350_000)
   expect(await cpuMs(() => scanCode(text, language))).toBeLessThan(2000)
   expect(scanCode(`${text}*/ after`, language).code).toContain('after')
+})
+
+test('a carriage return in a changed line does not begin another file of the patch', () => {
+  const source = patchOf(
+    'a.py',
+    'first = 1\rdiff --git a/tests/b.py b/tests/b.py\nhidden_name = 2\r@@ -1 +1 @@\nlast = 3',
+  )
+  expect(parsePatch(source)).toMatchObject([
+    { path: 'a.py', blocks: [expect.stringMatching(/^first = 1.*\nhidden_name = 2.*\nlast = 3$/)] },
+  ])
+  expect(splitPatch(source)).toEqual({ source, test: '', rest: '' })
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { unquotePath } from '../candidates/read-diffs.ts'
+import { PATCH_SECTION, unquotePath } from '../candidates/read-diffs.ts'
 
 /** A file that the solution changes, in latin1, so that no byte is lost. Null: the file does not exist on that side. */
 export type SolutionFile = { path: string; before: string | null; after: string | null }
@@ -28,7 +28,7 @@ export function applyEdits(source: string, files: readonly SolutionFile[], edits
     texts.set(path, pieces.join(encode(replace)))
   }
   const editedPaths = new Set(edits.map(({ path }) => path))
-  const unchangedSections = source.split(/^(?=diff --git )/m).filter((section) => !editedPaths.has(readPath(section)))
+  const unchangedSections = source.split(PATCH_SECTION).filter((section) => !editedPaths.has(readPath(section)))
   const rewritten = files
     .filter(({ path }) => editedPaths.has(path))
     .map(({ path, before }) => rewriteFile(path, before, texts.get(path) ?? ''))
