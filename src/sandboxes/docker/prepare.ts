@@ -5,6 +5,7 @@ import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import { listBaseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
+import { prepareInTime } from '../kernel/prepare-image.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
@@ -23,17 +24,10 @@ type DockerfileSource = Extract<ImageSource, { kind: 'dockerfile' }>
 
 /** Prepares an image: a name that the engine has or can pull, or a Dockerfile, built once per content. */
 export async function prepareImage(engine: DockerEngine, source: ImageSource, options: PrepareOptions): Promise<Image> {
-  const timeout = AbortSignal.timeout(options.timeoutSec * 1000)
-  const timed = { ...options, signal: AbortSignal.any([options.signal, timeout]) }
-  try {
-    if (source.kind === 'dockerfile') return await buildDockerfile(engine, source, timed)
-    return await preparePrebuilt(engine, source, timed)
-  } catch (error) {
-    if (timeout.aborted && !options.signal.aborted) {
-      throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
-    }
-    throw error
-  }
+  return prepareInTime(options, async (timed) => {
+    if (source.kind === 'dockerfile') return buildDockerfile(engine, source, timed)
+    return preparePrebuilt(engine, source, timed)
+  })
 }
 
 type InspectedImage = {

@@ -119,6 +119,13 @@ export async function findBuild(store: ImageStore, key: string): Promise<StoredI
   return readImage(store, digest)
 }
 
+/** Finds a build whose layers all exist. They may have been removed by hand. */
+export async function findCompleteBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
+  const image = await findBuild(store, key)
+  const layers = image?.layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)) ?? []
+  return (await Promise.all(layers)).every((stats) => stats?.isDirectory()) ? image : undefined
+}
+
 export async function saveBuild(store: ImageStore, key: string, image: Image): Promise<void> {
   await writeAtomically(store, join(store.folder, 'builds', key), image.digest)
 }
