@@ -1,7 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
+import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { readOwnerId } from './kernel/ownership.ts'
+import { createImageBuilder, discardBuilt, reapBuilds, testBuilder, testRegistry } from './kubernetes/build-image.ts'
 import { connectKubernetes, QuotaExceeded } from './kubernetes/client.ts'
 import type { Cluster } from './kubernetes/cluster.ts'
 import type { OpenedSettings } from './kubernetes/connection.ts'
@@ -9,6 +11,7 @@ import { requireDeniedNetwork } from './kubernetes/network-policy.ts'
 import { reap } from './kubernetes/pods.ts'
 import { prepareImage } from './kubernetes/prepare.ts'
 import { startSandbox } from './kubernetes/start.ts'
+import { localFolder } from './local/image-store.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnsupported } from './sandbox.ts'
 
 type KubernetesOptions = {
@@ -17,6 +20,8 @@ type KubernetesOptions = {
   /** Distinguishes servers that share a namespace, unless the settings do. Each removes only its own leftovers. */
   installation: string
   dataFolder: string
+  /** Hosts that builds may reach besides public ones. */
+  buildHosts?: readonly AllowedHost[] | undefined
   log: Log
 }
 
@@ -55,26 +60,38 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
     name: 'kubernetes',
     async selfTest() {
       if (lastQuotaError && performance.now() - lastQuotaError.at < QUOTA_MEMORY_MS) throw lastQuotaError.error
-      const { kubernetes } = await cluster()
+      const { kubernetes, builder } = await cluster()
       await kubernetes.call('GET', '/version')
+      if (builder) await testRegistry(builder)
       return testOnce()
     },
     prepare: async (source, prepareOptions) =>
       prepareImage(await cluster(), source, prepareOptions).catch(rememberQuota),
-    // Images belong to the registry and the nodes.
-    discard: async () => {},
+    // Copies of images on the nodes are removed by the kubelet.
+    discard: async (image) => discardBuilt(await cluster(), image),
     openNetwork: async () => {
       throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks.')
     },
     start: async (spec) => startSandbox(await cluster(), spec).catch(rememberQuota),
-    reap: async () => reap(await cluster()),
+    async reap() {
+      const opened = await cluster()
+      await reapBuilds(opened)
+      return reap(opened)
+    },
   }
 }
 
-async function openCluster({ open, installation, dataFolder, log }: KubernetesOptions): Promise<Cluster> {
+async function openCluster({
+  open,
+  installation,
+  dataFolder,
+  buildHosts = [],
+  log,
+}: KubernetesOptions): Promise<Cluster> {
   const { settings, connection } = await open()
   const folder = join(dataFolder, 'sandboxes', 'kubernetes')
   await mkdir(folder, { recursive: true, mode: 0o700 })
+  const storeFolder = localFolder(dataFolder)
   return {
     kubernetes: connectKubernetes(connection),
     settings,
@@ -84,10 +101,12 @@ async function openCluster({ open, installation, dataFolder, log }: KubernetesOp
     folder,
     log,
     images: new Map(),
+    builder: settings.registry && createImageBuilder(settings.registry, { storeFolder, buildHosts }),
   }
 }
 
 async function testCluster(cluster: Cluster): Promise<Capabilities> {
+  if (cluster.builder) await testBuilder(cluster.builder)
   await requireDeniedNetwork(cluster)
   return {
     isolation: `kubernetes:${cluster.settings.runtimeClass ?? 'default'}`,

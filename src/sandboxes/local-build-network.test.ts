@@ -6,7 +6,6 @@ import { baseRootfs } from '../../test/support/base-image.ts'
 import { startServer } from '../../test/support/loopback-servers.ts'
 import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
 import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
-import { openTrap } from '../../test/support/sandboxes/trap.ts'
 import { createLog } from '../platform/log.ts'
 import { parseAllowedHost } from './egress/rules.ts'
 import { createLocalProvider, type LocalOptions } from './local.ts'
@@ -48,12 +47,6 @@ const BUILDERS = [
   ['buildah', { useBuildah: true }],
   ['our own builder', { useBuildah: false }],
 ] as const
-
-test.each(BUILDERS)('%s: a build command reaches neither this machine nor its networks', async (_, by) => {
-  await using trap = await openTrap()
-  expect(await built(by, trap.files(IMAGE), 'cat /reached')).toBe('')
-  expect(trap.seen).toEqual([])
-})
 
 const install = (by: string) => `FROM ${IMAGE}
 LABEL by=${by.length}

@@ -69,6 +69,7 @@ const PROVIDERS: Record<string, CreateProvider> = {
       open: () => openKubernetesSettings(options),
       installation: readInstallationId(options.dataFolder),
       dataFolder: options.dataFolder,
+      buildHosts: options.buildHosts,
       log: options.log,
     }),
   local: (options) => createLocalProvider({ ...options, runtime: 'auto' }),

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Log } from '../../platform/log.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import type { AccountFiles } from '../kernel/accounts.ts'
 import type { Kubernetes } from './client.ts'
 import type { KubernetesSettings } from './connection.ts'
 import type { FileListing } from './listing.ts'
+import type { Registry } from './registry.ts'
+import type { RegistrySettings } from './registry-settings.ts'
 
 /** A namespace of a cluster in which sandboxes are started. */
 export type Cluster = {
@@ -19,6 +22,8 @@ export type Cluster = {
   log: Log
   /** Images that this process has prepared, by digest. */
   images: Map<string, ClusterImage>
+  /** Undefined: images are not built. */
+  builder: ImageBuilder | undefined
 }
 
 export type ClusterImage = {
@@ -29,6 +34,18 @@ export type ClusterImage = {
   accounts: AccountFiles
   /** Files of the image, listed when the first sandbox of it starts. */
   listing: Promise<FileListing> | undefined
+}
+
+/** Builds images of Dockerfiles and keeps them in a registry, where every worker finds them. */
+export type ImageBuilder = {
+  settings: RegistrySettings
+  registry: Registry
+  /** Folder of the image store, which local sandboxes of the same data folder share. */
+  storeFolder: string
+  /** Hosts that builds may reach besides public ones. */
+  buildHosts: readonly AllowedHost[]
+  /** Digests in the store of the images that this process has pushed, by their digests in the registry. */
+  storeDigests: Map<string, string>
 }
 
 /** Name of a sandbox's pod. The id of a sandbox may have characters that a pod's name may not. */

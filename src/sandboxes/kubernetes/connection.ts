@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { locateRegistryFiles, RegistrySettings } from './registry-settings.ts'
 
 /** Address of an API server and the identity that is presented to it. */
 export type KubernetesConnection = {
@@ -146,6 +147,8 @@ const KubernetesSettings = z.strictObject({
   cpuRequest: z.number().positive().max(1).default(1),
   /** Networks that sandboxes reach although the policy denies it, by the names that the self-test prints. */
   acceptReachable: z.array(z.string()).default([]),
+  /** Where images of Dockerfiles are pushed. Default: a task must name its image. */
+  registry: RegistrySettings.optional(),
 })
 
 export type KubernetesSettings = z.infer<typeof KubernetesSettings>
@@ -169,11 +172,13 @@ export type OpenedSettings = { settings: KubernetesSettings; connection: Kuberne
 
 /** Reads a settings file and opens the connection that it names. */
 export async function openSettings(path: string): Promise<OpenedSettings> {
-  const settings = parseSettings(
+  const parsed = parseSettings(
     await readFile(path, 'utf8').catch(() => {
       throw new SandboxUnavailable(`${path} cannot be read. Check ASSAY_KUBERNETES.`)
     }),
   )
+  const registry = parsed.registry && locateRegistryFiles(parsed.registry, dirname(path))
+  const settings = { ...parsed, registry }
   if (settings.kubeconfig === undefined) return { settings, connection: await openInCluster() }
   const file = resolve(dirname(path), settings.kubeconfig)
   const text = await readFile(file, 'utf8').catch(() => {

@@ -7,25 +7,17 @@ import { create as pack } from 'tar'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { type AccountFiles, resolveAccount } from '../kernel/accounts.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
-import {
-  type Image,
-  type ImageSource,
-  type PrepareOptions,
-  SandboxUnavailable,
-  SandboxUnsupported,
-} from '../sandbox.ts'
+import { type Image, type ImageSource, type PrepareOptions, SandboxUnavailable } from '../sandbox.ts'
+import { prepareBuilt } from './build-image.ts'
 import { type Cluster, MAIN, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import { buildPod } from './pod.ts'
 import { findMainContainer, removePod, startPod } from './pods.ts'
 import { scriptCommand } from './tools.ts'
 
-/** Finds a prebuilt image by starting it once. Images cannot be built. */
+/** Finds a prebuilt image by starting it once, or finds or builds the image of a Dockerfile in the registry. */
 export async function prepareImage(cluster: Cluster, source: ImageSource, options: PrepareOptions): Promise<Image> {
-  if (source.kind === 'dockerfile')
-    throw new SandboxUnsupported(
-      'Kubernetes sandboxes cannot build a Dockerfile. Build the image, push it to a registry and set docker_image in the task.',
-    )
+  if (source.kind === 'dockerfile') return prepareBuilt(cluster, source, options)
   const image = await loadImage(cluster, source.name, options)
   return addFolder(cluster, image, source)
 }

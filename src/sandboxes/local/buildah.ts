@@ -166,11 +166,48 @@ const toBuiltName = (key: string): string => `localhost/assay-built:${key}`
 
 /** Removes built images, with the layers that no other image has. */
 export async function removeWithBuildah(store: ImageStore, keys: readonly string[]): Promise<void> {
-  const options = { signal: AbortSignal.timeout(REMOVE_MS), onLog: () => {} }
+  const options = { signal: AbortSignal.timeout(SHORT_COMMAND_MS), onLog: () => {} }
   await runInNamespaces(`${buildahCommand(store, 'rmi', ...keys.map(toBuiltName))} >&2`, options)
 }
 
-const REMOVE_MS = 120_000
+const SHORT_COMMAND_MS = 120_000
+
+type PushTarget = {
+  /** Repository and tag. */
+  reference: string
+  /** File with the credential of the registry. */
+  authFile: string
+  /** True for plain HTTP. */
+  insecure: boolean
+}
+
+/** Pushes a built image to a registry and returns the digest of its manifest. */
+export async function pushWithBuildah(
+  store: ImageStore,
+  key: string,
+  { reference, authFile, insecure }: PushTarget,
+  options: BuildahOptions,
+): Promise<string> {
+  const digestFile = join(store.folder, await newDraft())
+  const flags = ['--authfile', authFile, '--digestfile', digestFile, `--tls-verify=${!insecure}`]
+  try {
+    const push = buildahCommand(store, 'push', ...flags, toBuiltName(key), `docker://${reference}`)
+    await runInNamespaces(`${push} >&2`, options)
+    return (await readFile(digestFile, 'utf8')).trim()
+  } finally {
+    await rm(digestFile, { force: true })
+  }
+}
+
+/** Creates and mounts an empty container, so that missing rights or programs are found before the first build. */
+export async function testBuildah(store: ImageStore): Promise<void> {
+  const options = { signal: AbortSignal.timeout(SHORT_COMMAND_MS), onLog: () => {} }
+  const script = `${useNoNetavark(store)}container=$(${buildahCommand(store, 'from', 'scratch')})
+${buildahCommand(store, 'mount')} "$container" > /dev/null || code=$?
+${buildahCommand(store, 'rm')} "$container" > /dev/null
+exit "\${code:-0}"`
+  await runInNamespaces(script, options)
+}
 
 /** Pulls an image from a registry. */
 export async function pullWithBuildah(store: ImageStore, name: string, options: BuildahOptions): Promise<StoredImage> {

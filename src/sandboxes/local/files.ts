@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ACCOUNT_FILE_MAX_BYTES, resolveAccount, type UserAccount } from '../kernel/accounts.ts'
+import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, resolveAccount, type UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { findInside, readInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { shellCommand } from '../kernel/shell.ts'
@@ -104,11 +104,15 @@ export async function refuseLinks(root: string, path: string): Promise<void> {
   }
 }
 
-/** Resolves a user in the files of a sandbox. */
-export async function resolveSandboxAccount(root: string, user: string | number): Promise<UserAccount> {
+/** Reads the account files of a root filesystem. */
+export async function readAccountFiles(root: string): Promise<AccountFiles> {
   const read = (path: string): Promise<string | undefined> => readInside(root, path, ACCOUNT_FILE_MAX_BYTES)
-  return resolveAccount({ passwd: await read('/etc/passwd'), group: await read('/etc/group') }, user)
+  return { passwd: await read('/etc/passwd'), group: await read('/etc/group') }
 }
+
+/** Resolves a user in the files of a sandbox. */
+export const resolveSandboxAccount = async (root: string, user: string | number): Promise<UserAccount> =>
+  resolveAccount(await readAccountFiles(root), user)
 
 /** Maps an account to root, the only user in the user namespace of an ordinary user. Throws for other users. */
 export function asOrdinaryUser(account: UserAccount, user: string | number): UserAccount {

@@ -26,6 +26,9 @@ export const DEFAULT_SETTINGS: Omit<Image, 'digest'> = {
   env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
 }
 
+/** Returns the folder of the store in a data folder. */
+export const localFolder = (dataFolder: string): string => join(dataFolder, 'sandboxes', 'local')
+
 /** Creates the folders of a store. Links are resolved once: runc and the records of sandboxes need the real path. */
 export async function openStore(folder: string): Promise<ImageStore> {
   for (const name of ['images', 'layers', 'names', 'builds', 'drafts', 'run', 'records']) {
@@ -165,7 +168,7 @@ const UNUSED_MS_MIN = 8 * 24 * 60 * 60 * 1000
  * them.
  */
 export async function pruneLocalImages(dataFolder: string, options: PruneOptions): Promise<PrunedPath[]> {
-  const folder = join(dataFolder, 'sandboxes', 'local')
+  const folder = localFolder(dataFolder)
   const unusedMs = Math.max(options.olderThanMs, UNUSED_MS_MIN) + USE_RECORD_INTERVAL_MS
   const { isDryRun } = options
   const builds = await splitByAge(join(folder, 'builds'), unusedMs)

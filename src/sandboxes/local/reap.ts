@@ -9,6 +9,9 @@ import { DRAFTS } from './image-store.ts'
 import type { Host } from './machine.ts'
 import { isPipeRecord, listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
 
+/** The parts of this machine with which the store can be cleaned, also by providers without local sandboxes. */
+export type StoreHost = Pick<Host, 'store' | 'rootless'>
+
 /** Removes the resources of a sandbox. The record is removed last, so that `reap` repeats a removal that failed. */
 export async function removeSandbox(
   host: Host,
@@ -23,7 +26,7 @@ export async function removeSandbox(
   await removeSandboxFolder(host, record)
 }
 
-export async function removeSandboxFolder(host: Host, { id }: SandboxRecord): Promise<void> {
+export async function removeSandboxFolder(host: StoreHost, { id }: SandboxRecord): Promise<void> {
   await removeFolder(host, join('run', id))
   await removeRecord(join(host.store.folder, 'records'), id)
 }
@@ -53,7 +56,7 @@ async function unmount(
 }
 
 /** Deletes a folder. Without root, files of other users can only be deleted by the root user of a user namespace. */
-export async function removeFolder({ store, rootless }: Host, path: string): Promise<unknown> {
+export async function removeFolder({ store, rootless }: StoreHost, path: string): Promise<unknown> {
   const folder = join(store.folder, path)
   if (!rootless) return removeTree(folder)
   const namespace = await startNamespaceProcess({ rootless, copyMountsOf: undefined, cwd: '/' })
@@ -65,7 +68,7 @@ export async function removeFolder({ store, rootless }: Host, path: string): Pro
 }
 
 /** Removes the sandboxes of dead servers and returns their number. The kernel has already removed their mounts. */
-export async function reap(host: Host): Promise<number> {
+export async function reap(host: StoreHost & Pick<Host, 'log'>): Promise<number> {
   const { store, log } = host
   const records = join(store.folder, 'records')
   const abandoned = await listAbandoned(records)
@@ -83,7 +86,7 @@ export async function reap(host: Host): Promise<number> {
 }
 
 /** Removes unfinished images whose builder or importer has died. */
-async function reapDrafts(host: Host): Promise<void> {
+async function reapDrafts(host: StoreHost & Pick<Host, 'log'>): Promise<void> {
   const names = await listOrphans(join(host.store.folder, DRAFTS.folder), DRAFTS.kind)
   for (const name of names) {
     await removeFolder(host, join(DRAFTS.folder, name)).catch((error: unknown) => {
@@ -92,7 +95,7 @@ async function reapDrafts(host: Host): Promise<void> {
   }
 }
 
-async function reapOne(host: Host, record: SandboxRecord): Promise<void> {
+async function reapOne(host: StoreHost, record: SandboxRecord): Promise<void> {
   await removeCgroup(record.cgroups)
   if (record.namespaceProcess) {
     await killProcess(record.namespaceProcess)

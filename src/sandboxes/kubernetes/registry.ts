@@ -1,0 +1,262 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { createOutbound, type Outbound } from '../../platform/outbound/outbound.ts'
+import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
+import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
+import { type RegistryCredential, type RegistrySettings, readCredential, registryHost } from './registry-settings.ts'
+
+/** A manifest with its bytes, of which `digest` is the digest. */
+export type RegistryManifest = { digest: string; content: ManifestContent }
+
+const MANIFEST_TYPES = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+]
+const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
+const ManifestContent = z.looseObject({
+  mediaType: z.enum(MANIFEST_TYPES).optional(),
+  config: z.looseObject({ digest: Digest }),
+  annotations: z.record(z.string(), z.string()).optional(),
+})
+export type ManifestContent = z.infer<typeof ManifestContent>
+
+/** A repository of an image registry, through the API of the OCI distribution specification. */
+export type Registry = {
+  /** Throws if the registry does not answer or the credential may not read the repository. */
+  requireRead(signal?: AbortSignal): Promise<void>
+  /** Throws if the credential may not push to the repository. */
+  requirePush(signal?: AbortSignal): Promise<void>
+  /** Finds a manifest by its tag or digest. */
+  findManifest(reference: string, signal?: AbortSignal): Promise<RegistryManifest | undefined>
+  /** Reads a small blob, such as the settings of an image, and verifies its digest. */
+  readBlob(digest: string, signal?: AbortSignal): Promise<Buffer>
+  /** Stores a manifest under a tag and returns its digest. */
+  putManifest(tag: string, content: ManifestContent, signal?: AbortSignal): Promise<string>
+  /** Deletes a manifest. A no-op if it is missing or the registry does not delete images. */
+  deleteManifest(digest: string): Promise<void>
+}
+
+/** Maximum size of manifests, and of the settings of an image. Registries have the same limit for manifests. */
+const BYTES_MAX = 4 * 1024 * 1024
+const ANSWER_TIMEOUT_MS = 30_000
+
+/** Tag that no image has. */
+const NO_TAG = 'assay-none'
+
+export function connectRegistry(settings: RegistrySettings, outbound = createOutbound()): Registry {
+  const { repository } = settings
+  const path = repository.slice(registryHost(repository).length + 1)
+  const send = (method: string, suffix: string, request: RegistryRequest = {}) =>
+    sendAuthorized(outbound, settings, method, `/v2/${path}${suffix}`, request)
+  const refuse = (answer: Response, action: string) => toRegistryError(settings, answer, action)
+
+  const findManifest: Registry['findManifest'] = async (reference, signal) => {
+    const headers = { accept: MANIFEST_TYPES.join(', ') }
+    const answer = await send('GET', `/manifests/${reference}`, { headers, signal })
+    if (answer.status === 404) return undefined
+    if (answer.status !== 200) throw await refuse(answer, 'read images of')
+    const bytes = await readBytes(settings, answer)
+    const content = ManifestContent.safeParse(parseAnswer(settings, bytes))
+    // Another kind of manifest, such as an index of several platforms, is not one of ours.
+    return content.success ? { digest: digestOf(bytes), content: content.data } : undefined
+  }
+
+  return {
+    findManifest,
+    async requireRead(signal) {
+      await findManifest(NO_TAG, signal)
+    },
+    async requirePush(signal) {
+      const answer = await send('POST', '/blobs/uploads/', { signal })
+      if (answer.status !== 202) throw await refuse(answer, 'push images to')
+      await answer.body?.cancel()
+      const upload = new URL(answer.headers.get('location') ?? '', originOf(settings))
+      // Registries remove uploads that are never completed, so a failure to cancel this one is harmless.
+      await sendAuthorized(outbound, settings, 'DELETE', `${upload.pathname}${upload.search}`, { signal })
+        .then((canceled) => canceled.body?.cancel())
+        .catch(() => {})
+    },
+    async readBlob(digest, signal) {
+      const answer = await send('GET', `/blobs/${digest}`, { signal })
+      if (answer.status !== 200) throw await refuse(answer, 'read images of')
+      const bytes = await readBytes(settings, answer)
+      if (digestOf(bytes) === digest) return bytes
+      throw new SandboxUnavailable(`The image registry ${registryHost(repository)} sent another content of ${digest}.`)
+    },
+    async putManifest(tag, content, signal) {
+      const body = JSON.stringify(content)
+      const headers = { 'content-type': content.mediaType ?? MANIFEST_TYPES[0] ?? '' }
+      const answer = await send('PUT', `/manifests/${tag}`, { headers, body, signal })
+      if (!answer.ok) throw await refuse(answer, 'push images to')
+      await answer.body?.cancel()
+      return digestOf(Buffer.from(body))
+    },
+    async deleteManifest(digest) {
+      const answer = await send('DELETE', `/manifests/${digest}`)
+      if (answer.status >= 500 || answer.status === 429) throw await refuse(answer, 'delete images of')
+      await answer.body?.cancel()
+    },
+  }
+}
+
+const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+
+/** Docker's registry has another name in its API. */
+const DOCKER_HUB = { name: 'docker.io', host: 'registry-1.docker.io' }
+
+export function originOf({ repository, insecure }: Pick<RegistrySettings, 'repository' | 'insecure'>): string {
+  const host = registryHost(repository)
+  return `${insecure ? 'http' : 'https'}://${host === DOCKER_HUB.name ? DOCKER_HUB.host : host}`
+}
+
+type RegistryRequest = {
+  headers?: Record<string, string>
+  body?: string | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** Sends a request, again with the credential if the registry asks for one, and follows one redirect to the storage. */
+async function sendAuthorized(
+  outbound: Outbound,
+  settings: RegistrySettings,
+  method: string,
+  path: string,
+  request: RegistryRequest,
+): Promise<Response> {
+  const url = new URL(path, originOf(settings))
+  const attempt = (authorization: string | undefined) =>
+    sendOnce(outbound, settings, url, {
+      ...request,
+      method,
+      headers: { ...request.headers, ...(authorization === undefined ? {} : { authorization }) },
+    })
+  const first = await attempt(undefined)
+  const answer = first.status === 401 ? await authorizeAndRepeat(outbound, settings, first, attempt) : first
+  const location = answer.headers.get('location')
+  if (method !== 'GET' || answer.status < 300 || answer.status >= 400 || location === null) return answer
+  await answer.body?.cancel()
+  const target = new URL(location, url)
+  requireTls(settings, target)
+  // Without the credential: the address of the storage contains its own.
+  return sendOnce(outbound, settings, target, { method, signal: request.signal })
+}
+
+async function authorizeAndRepeat(
+  outbound: Outbound,
+  settings: RegistrySettings,
+  first: Response,
+  attempt: (authorization: string) => Promise<Response>,
+): Promise<Response> {
+  const credential = await readCredential(settings)
+  const challenge = first.headers.get('www-authenticate') ?? ''
+  const authorization = /^bearer /i.test(challenge)
+    ? `Bearer ${await requestToken(outbound, settings, challenge, credential)}`
+    : credential && formatBasic(credential)
+  if (authorization === undefined) return first
+  await first.body?.cancel()
+  return attempt(authorization)
+}
+
+const formatBasic = ({ username, password }: RegistryCredential): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+
+const TokenAnswer = z.object({ token: z.string().optional(), access_token: z.string().optional() })
+
+/** Requests the token that a registry asks for, at the address that it names. */
+async function requestToken(
+  outbound: Outbound,
+  settings: RegistrySettings,
+  challenge: string,
+  credential: RegistryCredential | undefined,
+): Promise<string> {
+  const { realm = '', ...parameters } = Object.fromEntries(
+    [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]),
+  )
+  const url = URL.parse(realm)
+  if (url === null) throw new SandboxUnavailable(`The image registry names no address for tokens: ${challenge}`)
+  requireTls(settings, url)
+  for (const name of ['service', 'scope']) if (parameters[name]) url.searchParams.set(name, parameters[name])
+  const headers: Record<string, string> = credential ? { authorization: formatBasic(credential) } : {}
+  const answer = await sendOnce(outbound, settings, url, { headers })
+  if (answer.status !== 200) throw await toRegistryError(settings, answer, 'use')
+  const { token, access_token } = TokenAnswer.parse(parseAnswer(settings, await readBytes(settings, answer)))
+  return token ?? access_token ?? ''
+}
+
+/** Refuses to leave TLS, because requests carry a credential or the content of an image's settings. */
+function requireTls({ repository, insecure }: RegistrySettings, url: URL): void {
+  if (url.protocol === 'https:' || insecure) return
+  throw new SandboxUnavailable(`The image registry ${registryHost(repository)} refers to ${url.origin} without TLS.`)
+}
+
+async function sendOnce(
+  outbound: Outbound,
+  settings: RegistrySettings,
+  url: URL,
+  init: RegistryRequest & { method?: string },
+): Promise<Response> {
+  const { signal, body, ...rest } = init
+  try {
+    return await outbound.fetch(url, {
+      ...rest,
+      ...(body === undefined ? {} : { body }),
+      ...(signal === undefined ? {} : { signal }),
+      trust: 'operator',
+      redirect: 'manual',
+      timeoutMs: ANSWER_TIMEOUT_MS,
+      bytesMax: BYTES_MAX,
+    })
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw toUnreachable(settings, error)
+  }
+}
+
+const readBytes = async (settings: RegistrySettings, answer: Response): Promise<Buffer> =>
+  Buffer.from(
+    await answer.arrayBuffer().catch((error: unknown) => {
+      throw toUnreachable(settings, error)
+    }),
+  )
+
+function parseAnswer({ repository }: RegistrySettings, bytes: Buffer): unknown {
+  try {
+    return parseUntrustedJson(bytes.toString())
+  } catch (error) {
+    throw new SandboxUnavailable(
+      `${registryHost(repository)} does not answer as an image registry does. Check registry.repository in the Kubernetes settings.`,
+      { cause: error },
+    )
+  }
+}
+
+const toUnreachable = ({ repository }: RegistrySettings, error: unknown): SandboxUnreachable =>
+  new SandboxUnreachable(
+    `The image registry ${registryHost(repository)} does not answer: ${error instanceof Error ? error.message : error} Check registry in the Kubernetes settings: its address, and insecure for plain HTTP.`,
+    { cause: error },
+  )
+
+const MESSAGE_LENGTH_MAX = 300
+
+/** Converts an error answer. No message contains the credential. */
+async function toRegistryError(settings: RegistrySettings, answer: Response, action: string): Promise<Error> {
+  const { repository, username, authFile } = settings
+  const host = registryHost(repository)
+  const message = (await answer.text().catch(() => '')).replaceAll(/\s+/g, ' ').slice(0, MESSAGE_LENGTH_MAX)
+  const { status } = answer
+  if (status === 401 && username === undefined && authFile === undefined)
+    return new SandboxUnavailable(
+      `The image registry ${host} requires a credential. Set username and passwordFile, or authFile, of registry in the Kubernetes settings.`,
+    )
+  if (status === 401)
+    return new SandboxUnavailable(
+      `The image registry ${host} does not accept the credential, or it may not ${action} ${repository}. Check registry in the Kubernetes settings.`,
+    )
+  if (status === 403)
+    return new SandboxUnavailable(
+      `The credential of the image registry ${host} may not ${action} ${repository}. Grant this permission: ${message}`,
+    )
+  if (status === 429 || status >= 500)
+    return new SandboxUnreachable(`The image registry ${host} answered ${status}: ${message}`)
+  return new SandboxUnavailable(`The image registry ${host} refused to ${action} ${repository}: ${status} ${message}`)
+}
