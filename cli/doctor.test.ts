@@ -69,18 +69,24 @@ test('lists the usable sandboxes, and why others are not usable', async () => {
   await using database = await testDatabase()
   const fix = '    fix: assay setup --yes bwrap, or start Docker; then restart the service.'
   const sandboxes = async () => findCheckLines(await doctor({ DATABASE_URL: database.url }), 'sandboxes')
-  const offer = (available: boolean, detail: string) =>
+  const offer = (available: boolean, detail: string, sandbox = 'local') =>
     database.pool.query(
       `insert into sandbox_offers (worker_id, sandbox, available, isolation, detail)
-       values ('0198c0de-0000-7000-8000-000000000000', 'local', $1, 'bwrap', $2)
+       values ('0198c0de-0000-7000-8000-000000000000', $3, $1, 'bwrap', $2)
        on conflict (worker_id, sandbox) do update set available = $1, detail = $2`,
-      [available, detail],
+      [available, detail, sandbox],
     )
   expect(await sandboxes()).toBe(`– sandboxes  no worker can run a trial\n${fix}`)
   await offer(false, 'There is no bwrap here.')
   expect(await sandboxes()).toBe(`– sandboxes  no worker can run a trial. local: There is no bwrap here.\n${fix}`)
   await offer(true, '')
   expect(await sandboxes()).toBe('✓ sandboxes  local (bwrap)')
+  await offer(false, 'There is no Docker here.', 'docker')
+  expect(await sandboxes()).toBe('✓ sandboxes  local (bwrap)')
+  await offer(false, 'The image registry does not answer.', 'kubernetes')
+  expect(await sandboxes()).toBe(
+    '– sandboxes  local (bwrap); kubernetes: The image registry does not answer.\n    fix: Correct the settings of that sandbox.',
+  )
 })
 
 test('the running service reports every check without details about the server', async () => {

@@ -96,6 +96,13 @@ export const SYSTEM_PARTS: readonly SystemPart[] = [
     packages: { 'apt-get': ['debootstrap'], dnf: ['debootstrap'], apk: ['debootstrap'], pacman: ['debootstrap'] },
   },
   {
+    name: 'docker-registry',
+    use: 'tests of images in a registry',
+    isForTests: true,
+    commands: ['docker-registry'],
+    packages: { 'apt-get': ['docker-registry'], apk: ['docker-registry'] },
+  },
+  {
     name: 'chromium',
     use: 'tests in a browser',
     commands: ['chromium', 'chromium-browser', 'google-chrome'],

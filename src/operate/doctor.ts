@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { listLiveCapabilities } from '../catalog/capabilities.ts'
+import { findSandboxChoice } from '../catalog/sandboxes.ts'
 import { type Config, type ConfigEnvironment, ConfigError, readConfig, settingNames } from '../config.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
@@ -114,12 +115,22 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownSta
 async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
   const capabilities = await listLiveCapabilities(db)
   const working = capabilities.filter(({ available }) => available)
-  if (working.length > 0)
-    return pass('sandboxes', working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', '))
+  const workingText = working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', ')
+  const broken = capabilities.find(({ available, sandbox }) => !available && isConfigured(sandbox))
+  if (working.length > 0 && broken)
+    return note(
+      'sandboxes',
+      `${workingText}; ${broken.sandbox}: ${broken.detail}`,
+      'Correct the settings of that sandbox.',
+    )
+  if (working.length > 0) return pass('sandboxes', workingText)
   const reasons = capabilities.map(({ sandbox, detail }) => `${sandbox}: ${detail}`)
   const detail = `no worker can run a trial${reasons.length === 0 ? '' : `. ${reasons.join(' ')}`}`
   return note('sandboxes', detail, 'assay setup --yes bwrap, or start Docker; then restart the service.')
 }
+
+/** Reports whether somebody configured the sandbox, and would miss it. The others are used where they work. */
+const isConfigured = (sandbox: string): boolean => (findSandboxChoice(sandbox)?.requiredConfig ?? null) !== null
 
 type OpenDatabase = Database & AsyncDisposable
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
+import { startServer, trustedCertificate } from '../../test/support/loopback-servers.ts'
 import { hostileBuilds } from '../../test/support/sandboxes/build-cases.ts'
 import { REGISTRY_USER, startRegistry, type TestRegistry } from '../../test/support/sandboxes/docker-registry.ts'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
@@ -31,19 +32,24 @@ let data: string
 beforeAll(async () => {
   top = await mkdtemp(join(tmpdir(), 'assay-kubernetes-build-'))
   data = join(top, 'data')
-  const local = createLocalProvider({ dataFolder: data, runtime: 'bwrap', allowHostBase: false, log: silent })
-  await local.importRootfs(await baseRootfs(), BASE)
+  await importBase(data)
 }, 600_000)
 
 afterAll(() => rm(top, { recursive: true }))
 
 const silent = createLog('silent')
 
+/** Imports the base image into the store, which builds share with local sandboxes. */
+async function importBase(dataFolder: string): Promise<void> {
+  const local = createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase: false, log: silent })
+  await local.importRootfs(await baseRootfs(), BASE)
+}
+
 /** Creates a worker. Preparing an image needs no cluster. */
-const openWorker = (registry: object | undefined, dataFolder = data): SandboxProvider =>
+const openWorker = (registry: object | undefined, dataFolder = data, server = 'https://127.0.0.1:1'): SandboxProvider =>
   createKubernetesProvider({
     open: async () => ({
-      connection: { server: 'https://127.0.0.1:1' },
+      connection: { server },
       settings: parseSettings(JSON.stringify({ helperImage: 'node:24-bookworm-slim', registry })),
     }),
     installation: 'test',
@@ -127,16 +133,26 @@ describe('with a registry', () => {
     expect(await registry.readFile(image.registryName ?? '', '/owner')).toBe('0\n')
   })
 
-  test('concurrent requests of one worker build once, and those of two workers result in one tag', async () => {
+  test('concurrent requests of one worker build once', async () => {
     const worker = openWorker(settings())
     const [one, two] = await Promise.all([prepare(worker, TASK), prepare(worker, TASK)])
     expect(two).toEqual(one)
     expect(count(registry.requests, PUSHED_TAG)).toBe(1)
-    const files = { ...TASK, 'file.txt': 'other\n' }
-    await Promise.all([prepare(openWorker(settings()), files), prepare(openWorker(settings()), files)])
-    const [third, fourth] = await Promise.all([prepare(openWorker(settings()), files), prepare(worker, files)])
-    expect(third).toEqual(fourth)
-    expect(third?.digest).not.toBe(one?.digest)
+  })
+
+  test('two workers that build at the same time agree on one image afterwards', async () => {
+    await importBase(join(top, 'second'))
+    // Another name of the registry, because builds of one process for the same repository wait for each other.
+    const { port } = new URL(`http://${registry.host}`)
+    const second = openWorker({ repository: `localhost:${port}/assay`, insecure: true }, join(top, 'second'))
+    const workers = [openWorker(settings()), second]
+    const own = await Promise.all(workers.map((worker) => prepare(worker, TASK)))
+    const [one, two] = await Promise.all(workers.map((worker) => prepare(worker, TASK)))
+    expect(one?.digest).toBe(two?.digest)
+    expect(own.map(({ digest }) => digest)).toContain(one?.digest)
+    for (const { registryName = '' } of own)
+      expect(await registry.readFile(registryName, '/app/file.txt')).toBe('from the context\n')
+    expect(count(registry.requests, /^DELETE .*\/manifests\/sha256:[0-9a-f]{64} 202$/)).toBeGreaterThan(0)
   })
 
   test('an image that was discarded is built again, and only that one is deleted', async () => {
@@ -183,11 +199,20 @@ describe('with a registry', () => {
     expect(count(registry.requests, /^PUT/)).toBe(0)
   })
 
-  test('a registry that has gone away is an outage', async () => {
-    const worker = openWorker(settings())
+  test('a registry that has gone away is an outage, which the self-test reports too', async () => {
+    // This API server answers, and has no rights for anybody.
+    await using server = await startServer(
+      ({ url }, response) => void response.writeHead(url === '/version' ? 200 : 403).end('{}'),
+      { tls: await trustedCertificate(['localhost']) },
+    )
+    const worker = openWorker(settings(), data, `https://localhost:${server.port}`)
+    await expect(worker.selfTest()).rejects.toThrow('The Kubernetes API server refused a request')
+    expect(count(registry.requests, /^POST \S+\/blobs\/uploads\/ 202$/)).toBe(1)
     await registry.stop()
-    await expect(prepare(worker, TASK)).rejects.toThrow(SandboxUnreachable)
-    await expect(prepare(worker, TASK)).rejects.toThrow(`The image registry ${registry.host} does not answer`)
+    for (const attempt of [() => prepare(worker, TASK), () => worker.selfTest()]) {
+      await expect(attempt()).rejects.toThrow(SandboxUnreachable)
+      await expect(attempt()).rejects.toThrow(`The image registry ${registry.host} does not answer`)
+    }
   })
 })
 

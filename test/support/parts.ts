@@ -58,6 +58,13 @@ export const PARTS: MachinePart[] = [
     suites: IN_DOCKER,
   },
   {
+    name: 'docker-registry',
+    setup: 'docker-registry',
+    find: () => onPath('docker-registry'),
+    without: 'no image is pushed to a registry',
+    suites: ['src/sandboxes/kubernetes-build.test.ts'],
+  },
+  {
     name: 'harnesses',
     setup: 'bwrap',
     // Installs the real programs from npm on first use.

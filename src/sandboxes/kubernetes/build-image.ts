@@ -90,19 +90,21 @@ type BuiltImage = { image: Image; accounts: AccountFiles }
 const ACCOUNTS = 'dev.assay.accounts'
 const AccountsAnnotation = z.object({ passwd: z.string().optional(), group: z.string().optional() })
 
+/** Finds a complete image. An image of another program under the tag does not count. */
 async function findBuilt(builder: ImageBuilder, tag: string, signal: AbortSignal): Promise<BuiltImage | undefined> {
   const { registry, settings } = builder
   const manifest = await registry.findManifest(tag, signal)
   const annotation = manifest?.content.annotations?.[ACCOUNTS]
   if (manifest === undefined || annotation === undefined) return undefined
-  const { passwd, group } = AccountsAnnotation.parse(parseUntrustedJson(annotation))
+  const accounts = AccountsAnnotation.safeParse(parseUntrustedJson(annotation)).data
   const text = (await registry.readBlob(manifest.content.config.digest, signal)).toString()
-  const { config } = ImageDocument.parse(parseUntrustedJson(text))
+  const document = ImageDocument.safeParse(parseUntrustedJson(text)).data
+  if (accounts === undefined || document === undefined) return undefined
   const { digest } = manifest
   const registryName = `${settings.repository}@${digest}`
   return {
-    image: { digest, ...toImageSettings(config ?? {}), base: 'image', registryName },
-    accounts: { passwd, group },
+    image: { digest, ...toImageSettings(document.config ?? {}), base: 'image', registryName },
+    accounts: { passwd: accounts.passwd, group: accounts.group },
   }
 }
 
@@ -174,10 +176,14 @@ async function push(
   throw new SandboxUnavailable(`The image registry ${registryHost(settings.repository)} does not keep pushed images.`)
 }
 
-const addAccounts = (manifest: ManifestContent, accounts: AccountFiles): ManifestContent => ({
-  ...manifest,
-  annotations: { ...manifest.annotations, [ACCOUNTS]: JSON.stringify(accounts) },
-})
+/** Account files that would make a manifest larger than registries accept are ignored, as other large ones are. */
+const ACCOUNTS_BYTES_MAX = 1_000_000
+
+function addAccounts(manifest: ManifestContent, accounts: AccountFiles): ManifestContent {
+  const text = JSON.stringify(accounts)
+  const annotation = Buffer.byteLength(JSON.stringify(text)) > ACCOUNTS_BYTES_MAX ? '{}' : text
+  return { ...manifest, annotations: { ...manifest.annotations, [ACCOUNTS]: annotation } }
+}
 
 /** Pushes layers and settings of an image under a temporary tag. Returns the digest of the manifest. */
 async function pushDraft(

@@ -69,7 +69,7 @@ const AuthFile = z.object({ auths: z.record(z.string(), z.object({ auth: z.strin
 
 /** Finds the credential of a registry in the text of Docker's config.json. No message quotes the text. */
 export function parseAuthFile(text: string, host: string): RegistryCredential {
-  const parsed = AuthFile.safeParse(parseJson(text))
+  const parsed = AuthFile.safeParse(parseUntrustedJson(text))
   if (!parsed.success) throw authFileRefused('it is not in the format of the config.json of Docker')
   const names = host === 'docker.io' ? ['docker.io', 'index.docker.io'] : [host]
   const entry = Object.entries(parsed.data.auths).find(([key]) =>
@@ -82,14 +82,6 @@ export function parseAuthFile(text: string, host: string): RegistryCredential {
       `it has no user name and password for ${host}. Credential helpers are not run: use the file of a machine without them`,
     )
   return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1) }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return parseUntrustedJson(text)
-  } catch {
-    return undefined
-  }
 }
 
 const authFileRefused = (reason: string): SandboxUnavailable =>

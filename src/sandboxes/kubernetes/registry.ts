@@ -64,6 +64,10 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
   return {
     findManifest,
     async requireRead(signal) {
+      const answer = await sendAuthorized(outbound, settings, 'GET', '/v2/', { signal })
+      if (answer.status === 404) throw notARegistry(settings)
+      if (answer.status !== 200) throw await refuse(answer, 'read images of')
+      await answer.body?.cancel()
       await findManifest(NO_TAG, signal)
     },
     async requirePush(signal) {
@@ -179,8 +183,8 @@ async function requestToken(
   const headers: Record<string, string> = credential ? { authorization: formatBasic(credential) } : {}
   const answer = await sendOnce(outbound, settings, url, { headers })
   if (answer.status !== 200) throw await toRegistryError(settings, answer, 'use')
-  const { token, access_token } = TokenAnswer.parse(parseAnswer(settings, await readBytes(settings, answer)))
-  return token ?? access_token ?? ''
+  const parsed = TokenAnswer.safeParse(parseAnswer(settings, await readBytes(settings, answer)))
+  return parsed.data?.token ?? parsed.data?.access_token ?? ''
 }
 
 /** Refuses to leave TLS, because requests carry a credential or the content of an image's settings. */
@@ -219,16 +223,16 @@ const readBytes = async (settings: RegistrySettings, answer: Response): Promise<
     }),
   )
 
-function parseAnswer({ repository }: RegistrySettings, bytes: Buffer): unknown {
-  try {
-    return parseUntrustedJson(bytes.toString())
-  } catch (error) {
-    throw new SandboxUnavailable(
-      `${registryHost(repository)} does not answer as an image registry does. Check registry.repository in the Kubernetes settings.`,
-      { cause: error },
-    )
-  }
+function parseAnswer(settings: RegistrySettings, bytes: Buffer): unknown {
+  const parsed = parseUntrustedJson(bytes.toString())
+  if (parsed === undefined) throw notARegistry(settings)
+  return parsed
 }
+
+const notARegistry = ({ repository }: RegistrySettings): SandboxUnavailable =>
+  new SandboxUnavailable(
+    `${registryHost(repository)} does not answer as an image registry does. Check registry.repository in the Kubernetes settings.`,
+  )
 
 const toUnreachable = ({ repository }: RegistrySettings, error: unknown): SandboxUnreachable =>
   new SandboxUnreachable(
