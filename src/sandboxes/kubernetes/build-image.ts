@@ -136,18 +136,29 @@ async function buildAndPush(
 
 /** Returns what a build needs of this machine. Throws with the fix if it cannot build. */
 async function openBuildHost({ builds }: RegistrySettings, storeFolder: string): Promise<BuildHost> {
-  const elsewhere = 'or set registry.builds: false and let another worker build it'
-  if (!builds)
-    throw new SandboxUnavailable(
-      'The image is not in the registry, and registry.builds: false in the Kubernetes settings forbids this worker to build it. Let another worker build it first.',
-    )
-  if (process.geteuid?.() !== 0)
-    throw new SandboxUnavailable(`Building a Dockerfile needs root: run the worker as root, ${elsewhere}.`)
-  if (!(await hasBuildah()))
-    throw new SandboxUnavailable(
-      `Building a Dockerfile needs buildah: install it on the worker (assay setup --yes buildah), ${elsewhere}.`,
-    )
+  const isRoot = process.geteuid?.() === 0
+  const problem = findBuildProblem({ builds, isRoot, isInstalled: builds && isRoot && (await hasBuildah()) })
+  if (problem !== undefined) throw new SandboxUnavailable(problem)
   return { store: await openStore(storeFolder), cgroups: await findLayout() }
+}
+
+type BuildAbilities = {
+  /** False if the settings leave builds to other workers. */
+  builds: boolean
+  isRoot: boolean
+  /** True if buildah is installed. */
+  isInstalled: boolean
+}
+
+/** Returns the reason why a worker cannot build images, with the fix. */
+export function findBuildProblem({ builds, isRoot, isInstalled }: BuildAbilities): string | undefined {
+  const elsewhere = 'or set registry.builds: false in the Kubernetes settings and let another worker build'
+  if (!builds)
+    return 'The image is not in the registry, and registry.builds: false in the Kubernetes settings forbids this worker to build it. Let another worker build it first.'
+  if (!isRoot) return `Building a Dockerfile needs root: run the worker as root, ${elsewhere}.`
+  if (!isInstalled)
+    return `Building a Dockerfile needs buildah: install it on the worker (assay setup --yes buildah), ${elsewhere}.`
+  return undefined
 }
 
 type StoredBuild = { tag: string; key: string; stored: StoredImage; store: ImageStore }

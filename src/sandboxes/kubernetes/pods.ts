@@ -52,7 +52,8 @@ async function waitUntilRunning(cluster: Cluster, name: string): Promise<Pod> {
     const pod = await findPod(cluster, name)
     if (pod === undefined) throw new SandboxUnavailable('The pod of a sandbox was removed while it started.')
     const problem = findStartProblem(pod.status)
-    if (problem !== undefined) throw new SandboxUnavailable(`The cluster could not start a sandbox: ${problem}`)
+    if (problem !== undefined)
+      throw new SandboxUnavailable(`The cluster could not start a sandbox: ${addPullHint(problem)}`)
     if (isRunning(pod.status)) return pod
     if (performance.now() > deadline)
       throw new SandboxUnavailable(`The cluster did not start a sandbox in time. ${describeDelay(pod.status)}`)
@@ -85,6 +86,12 @@ export function findStartProblem(status: PodStatus): string | undefined {
   const stuck = states.find(({ waiting }) => START_PROBLEMS.includes(waiting?.reason ?? ''))?.waiting
   return stuck && `${stuck.reason}: ${stuck.message ?? ''}`
 }
+
+/** Adds what to check if the nodes cannot pull an image. */
+const addPullHint = (problem: string): string =>
+  /^(ErrImagePull|ImagePullBackOff)/.test(problem)
+    ? `${problem} Check that the nodes reach the registry: pullSecrets and registry.nodeRepository in the Kubernetes settings.`
+    : problem
 
 /** Explains why a pod waits, such as a scheduler that finds no node. */
 function describeDelay({ conditions = [] }: PodStatus): string {

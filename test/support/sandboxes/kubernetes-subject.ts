@@ -2,15 +2,32 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { parse } from 'yaml'
 import { createLog } from '../../../src/platform/log.ts'
 import { connectKubernetes, type Kubernetes } from '../../../src/sandboxes/kubernetes/client.ts'
 import { type OpenedSettings, parseKubeconfig, parseSettings } from '../../../src/sandboxes/kubernetes/connection.ts'
+import { locateRegistryFiles, RegistrySettings } from '../../../src/sandboxes/kubernetes/registry-settings.ts'
 import { createKubernetesProvider } from '../../../src/sandboxes/kubernetes.ts'
+import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { Image, ImageSource, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
+import { baseRootfs } from '../base-image.ts'
 import type { ProviderUnderTest } from './provider-under-test.ts'
 
 /** Kubeconfig of a cluster in which tests may create and remove namespaces. Undefined: the tests are skipped. */
 export const testKubeconfig = process.env.ASSAY_TEST_KUBECONFIG
+
+/**
+ * Path of the settings of a registry, the section `registry` of the Kubernetes settings, to which tests may push and from
+ * which the test cluster pulls. Undefined: the tests that build images are skipped.
+ */
+export const testRegistry = process.env.ASSAY_TEST_REGISTRY
+
+/** Imports the base image for builds into a data folder, because the test machine may reach no public registry. */
+export async function importBuildBase(dataFolder: string): Promise<void> {
+  if (testRegistry === undefined) return
+  const options = { dataFolder, runtime: 'bwrap', allowHostBase: false, log: createLog('silent') } as const
+  await createLocalProvider(options).importRootfs(await baseRootfs(), BASE_IMAGE)
+}
 
 /** Images that the test cluster pulls or already has. */
 const BASE_IMAGE = 'debian:bookworm-slim'
@@ -28,6 +45,7 @@ export async function createNamespace(kubeconfig: string): Promise<TestNamespace
   const connection = await parseKubeconfig(await readFile(kubeconfig, 'utf8'), dirname(kubeconfig))
   const kubernetes = connectKubernetes(connection)
   const namespace = `assay-test-${randomUUID().slice(0, 8)}`
+  const registry = testRegistry === undefined ? '' : await formatRegistry(testRegistry)
   await kubernetes.call('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } })
   await waitForServiceAccount(kubernetes, namespace)
   return {
@@ -36,13 +54,21 @@ export async function createNamespace(kubeconfig: string): Promise<TestNamespace
     open: async (settings = '') => ({
       connection,
       // Tests start sandboxes beside each other on clusters with few processors.
-      settings: parseSettings(`helperImage: ${HELPER_IMAGE}\nnamespace: ${namespace}\ncpuRequest: 0.05\n${settings}`),
+      settings: parseSettings(
+        `helperImage: ${HELPER_IMAGE}\nnamespace: ${namespace}\ncpuRequest: 0.05\n${registry}${settings}`,
+      ),
     }),
     async [Symbol.asyncDispose]() {
       await kubernetes.call('DELETE', `/api/v1/namespaces/${namespace}`)
       kubernetes.close()
     },
   }
+}
+
+/** Formats a registry as a line of the settings. Its paths are relative to its file. */
+async function formatRegistry(path: string): Promise<string> {
+  const settings = RegistrySettings.parse(parse(await readFile(path, 'utf8')))
+  return `registry: ${JSON.stringify(locateRegistryFiles(settings, dirname(path)))}\n`
 }
 
 /** Pods cannot be created before the default service account of a new namespace exists. */
@@ -69,6 +95,7 @@ export async function createKubernetesSubject(
     dataFolder,
     log: createLog('silent'),
   })
+  await importBuildBase(dataFolder)
   await provider.selfTest()
   const image = await prepared(provider, { ...BASE, folder: null, workdir: null })
   return {

@@ -17,7 +17,7 @@ import type { TrialRequest } from '../../../src/trials/trial-request.ts'
 import { baseRootfs } from '../base-image.ts'
 import { startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
-import { createNamespace, testKubeconfig } from '../sandboxes/kubernetes-subject.ts'
+import { createNamespace, importBuildBase, testKubeconfig } from '../sandboxes/kubernetes-subject.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
 
@@ -71,7 +71,14 @@ async function openKubernetes(dataFolder: string): Promise<OpenedProvider> {
   const namespace = await createNamespace(testKubeconfig)
   const installation = randomUUID().slice(0, 8)
   const log = createLog('silent')
-  const provider = createKubernetesProvider({ open: namespace.open, installation, dataFolder, log })
+  await importBuildBase(dataFolder)
+  const provider = createKubernetesProvider({
+    open: namespace.open,
+    installation,
+    dataFolder,
+    buildHosts: PACKAGE_HOSTS,
+    log,
+  })
   return { provider, close: async () => namespace[Symbol.asyncDispose]() }
 }
 
