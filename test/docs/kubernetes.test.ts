@@ -1,13 +1,15 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
 import { ROOT } from '../../scripts/files.ts'
+import { parseSettings } from '../../src/sandboxes/kubernetes/connection.ts'
 import { hasProgram } from '../support/parts.ts'
-import { testKubeconfig } from '../support/sandboxes/kubernetes-subject.ts'
+import { importBuildBase, testKubeconfig, testRegistry } from '../support/sandboxes/kubernetes-subject.ts'
 import { freePort } from '../support/system-postgres.ts'
 import { page } from './pages.ts'
 
@@ -21,6 +23,15 @@ const files = [...text.matchAll(/^```yaml\n# (\S+)\n([\s\S]*?)^```$/gm)].map(([,
   content,
 }))
 const blocks = [...text.matchAll(/^```sh cluster\n([\s\S]*?)^```$/gm)].map(([, commands = '']) => commands.trim())
+
+/** Block that needs a registry, and its settings, for which tests use a registry of their own. */
+const [, registryBlock = ''] = /^```sh cluster registry\n([\s\S]*?)^```$/m.exec(text) ?? []
+const [, registrySettings = ''] = /^```yaml\n# kubernetes\.yaml, continued\n([\s\S]*?)^```$/m.exec(text) ?? []
+
+test('the settings of a registry are valid', () => {
+  const settings = parseSettings(`${files.find(({ name }) => name === 'kubernetes.yaml')?.content}${registrySettings}`)
+  expect(settings.registry?.repository).toBe('registry.example.com/assay')
+})
 
 describe.runIf(testKubeconfig !== undefined && hasProgram('kubectl'))('docs/kubernetes.md in a cluster', () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-kubernetes-docs-'))
@@ -72,6 +83,17 @@ describe.runIf(testKubeconfig !== undefined && hasProgram('kubectl'))('docs/kube
     expect(comparison).toMatch(/nop.* 0/)
     expect(await shell('kubectl -n assay get pods -o name')).toBe('')
   })
+
+  test.skipIf(testRegistry === undefined)(
+    'a task with a Dockerfile is built and run',
+    { timeout: STEP_MS },
+    async () => {
+      await importBuildBase(join(folder, 'data'))
+      const settings = { registry: parse(readFileSync(testRegistry ?? '', 'utf8')) }
+      appendFileSync(join(folder, 'kubernetes.yaml'), stringify(settings))
+      expect(await shell(registryBlock)).toContain('passed')
+    },
+  )
 })
 
 type Service = { key: string; stop(): Promise<unknown> }
