@@ -176,6 +176,16 @@ describe('with a registry', () => {
     expect(attack.isHarmless(text), text).toBe(true)
   })
 
+  test('a build has the limits of its caller', async () => {
+    const limits = { cpus: 1, memoryMb: 512, diskMb: 2048 }
+    const Dockerfile = `FROM ${BASE}\nRUN cat /proc/self/cgroup > /group\n`
+    const image = await prepare(openWorker(settings()), { Dockerfile }, { limits })
+    expect(await registry.readFile(image.registryName ?? '', '/group')).toContain('assay-build-')
+    const large = { Dockerfile: `FROM ${BASE}\nRUN head -c 100M /dev/zero > /large; sleep 30\n` }
+    const small = { ...limits, diskMb: 16 }
+    await expect(prepare(openWorker(settings()), large, { limits: small })).rejects.toThrow('more than 16 MiB')
+  })
+
   test('a build is ended with all its commands by its timeout and by its caller', async () => {
     const worker = openWorker(settings())
     const sleep = (mark: string) => ({

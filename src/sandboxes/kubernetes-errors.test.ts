@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  BASE_IMAGE,
   createNamespace,
   HELPER_IMAGE,
+  importBuildBase,
   type TestNamespace,
   testKubeconfig,
+  testRegistry,
 } from '../../test/support/sandboxes/kubernetes-subject.ts'
 import { plainSpec } from '../../test/support/sandboxes/plain-spec.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
@@ -90,6 +93,26 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       await expect(found).rejects.toThrow(
         /could not start a sandbox: (ErrImagePull|ImagePullBackOff).*Check that the nodes reach the registry/s,
       )
+      expect(await listPods()).toEqual([])
+    },
+    TEST_MS,
+  )
+
+  test.skipIf(testRegistry === undefined)(
+    'an image that was built but cannot be pulled by the nodes is an outage that names the settings',
+    async () => {
+      await importBuildBase(dataFolder)
+      const provider = providerOf(async () => {
+        const { connection, settings } = await place.open()
+        const registry = settings.registry && { ...settings.registry, nodeRepository: '127.0.0.1:1/assay' }
+        return { connection, settings: { ...settings, registry } }
+      })
+      const context = await mkdtemp(join(dataFolder, 'task-'))
+      await writeFile(join(context, 'Dockerfile'), `FROM ${BASE_IMAGE}\nENV BUILT=1\n`)
+      const source = { kind: 'dockerfile' as const, context, dockerfile: 'Dockerfile', target: null, args: {} }
+      const started = provider.start(specOf(await provider.prepare(source, PREPARE), 'true'))
+      await expect(started).rejects.toThrow(SandboxUnavailable)
+      await expect(started).rejects.toThrow(/Check that the nodes reach the registry: .*registry\.nodeRepository/)
       expect(await listPods()).toEqual([])
     },
     TEST_MS,

@@ -181,8 +181,8 @@ async function push(
   const published = await find()
   if (published === undefined && manifest !== undefined)
     await registry.putManifest(tag, addAccounts(manifest.content, accounts), signal)
-  await registry.deleteManifest(draft).catch(() => {})
   const built = published ?? (await find())
+  if (built?.image.digest !== draft) await registry.deleteManifest(draft).catch(() => {})
   if (built) return built
   throw new SandboxUnavailable(`The image registry ${registryHost(settings.repository)} does not keep pushed images.`)
 }

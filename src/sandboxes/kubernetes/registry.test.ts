@@ -76,6 +76,13 @@ test.each<[string, Handler, typeof SandboxUnavailable, RegExp]>([
   await expect(opened.registry.readBlob(DIGEST)).rejects.toThrow(message)
 })
 
+test('a registry that accepts no push says so before a build', async () => {
+  await using opened = await openServer((_, response) => answer(response, 405, {}, 'read-only'))
+  await expect(opened.registry.requirePush()).rejects.toThrow(
+    /refused to push images to .*\/team\/assay: 405 read-only/,
+  )
+})
+
 test('a web page in place of a registry is reported, and an index of several platforms is not an image of ours', async () => {
   await using page = await openServer((_, response) => answer(response, 200, {}, '<html>'))
   await expect(page.registry.findManifest('tag')).rejects.toThrow(/does not answer as an image registry does/)

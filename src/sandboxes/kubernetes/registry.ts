@@ -5,8 +5,8 @@ import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
 import { type RegistryCredential, type RegistrySettings, readCredential, registryHost } from './registry-settings.ts'
 
-/** A manifest with its bytes, of which `digest` is the digest. */
-export type RegistryManifest = { digest: string; content: ManifestContent }
+/** A manifest, and the digest of its bytes. */
+type RegistryManifest = { digest: string; content: ManifestContent }
 
 const MANIFEST_TYPES = [
   'application/vnd.oci.image.manifest.v1+json',

@@ -30,7 +30,7 @@ export async function importBuildBase(dataFolder: string): Promise<void> {
 }
 
 /** Images that the test cluster pulls or already has. */
-const BASE_IMAGE = 'debian:bookworm-slim'
+export const BASE_IMAGE = 'debian:bookworm-slim'
 export const HELPER_IMAGE = 'node:24-bookworm-slim'
 
 /** A namespace of its own in the test cluster. */
