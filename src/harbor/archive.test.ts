@@ -50,6 +50,17 @@ test('unpacks executables as 755 and other files as 644, without setuid bits or 
   expect(await modeOf('f')).toBe('755')
 })
 
+test('unpacks folders as 755 whatever the file mode mask of this process is', async () => {
+  const mask = process.umask(0o077)
+  try {
+    await using place = await temporaryFolder()
+    await unpack(toStream(tar({ name: 'a/b/c' })), join(place.path, 'task'))
+    for (const path of ['.', 'a', 'a/b']) expect((await lstat(join(place.path, 'task', path))).mode & 0o777).toBe(0o755)
+  } finally {
+    process.umask(mask)
+  }
+})
+
 test('unpacks links that stay inside the folder if links are allowed', async () => {
   await using place = await temporaryFolder()
   const links: [string, string][] = [

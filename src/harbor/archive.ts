@@ -1,4 +1,4 @@
-import { closeSync, fchmodSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, fchmodSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { chmod, mkdtemp, open, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
@@ -70,7 +70,11 @@ async function unpackInto(root: string, archive: Readable, limits: UnpackLimits)
 type EntrySink = { folder(path: string): void; file(entry: TarEntry): Promise<void> }
 
 const folderSink = (root: string): EntrySink => ({
-  folder: (path) => mkdirSync(join(root, path), { mode: 0o755 }),
+  folder: (path) => {
+    mkdirSync(join(root, path))
+    // The mode of a new folder depends on the mask of this process, which services set to 077.
+    chmodSync(join(root, path), 0o755)
+  },
   file: (entry) => writeEntry(entry, join(root, entry.path)),
 })
 
