@@ -10,7 +10,7 @@ import type { OpenedSettings } from './kubernetes/connection.ts'
 import { requireDeniedNetwork } from './kubernetes/network-policy.ts'
 import { reap } from './kubernetes/pods.ts'
 import { prepareImage } from './kubernetes/prepare.ts'
-import { startSandbox } from './kubernetes/start.ts'
+import { adoptSandbox, startSandbox } from './kubernetes/start.ts'
 import { localFolder } from './local/image-store.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnsupported } from './sandbox.ts'
 
@@ -73,10 +73,11 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
       throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks.')
     },
     start: async (spec) => startSandbox(await cluster(), spec).catch(rememberQuota),
-    async reap() {
+    adopt: async (spec) => adoptSandbox(await cluster(), spec),
+    async reap(adoptableIds = new Set()) {
       const opened = await cluster()
       await reapBuilds(opened)
-      return reap(opened)
+      return reap(opened, adoptableIds)
     },
   }
 }

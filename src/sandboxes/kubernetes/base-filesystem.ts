@@ -104,7 +104,7 @@ async function copySnapshot(
     )
   const current = await earlier.listing()
   const restored = [...without, ...(await listUnsafeFiles(earlier, current)), ...RUNTIME_PATHS].map(toListedPath)
-  const plan = planSnapshot(earlier.imageListing, current, earlier.startTime, restored)
+  const plan = planSnapshot(await earlier.imageListing(), current, earlier.startTime, restored)
   await runScript(cluster, pod, buildRemoveScript('rm'), [], toPathChunks(plan.removedFiles))
   await runScript(cluster, pod, buildRemoveScript('rmdir'), [], toPathChunks(plan.removedFolders))
   const { kubernetes, namespace } = earlier.cluster

@@ -25,6 +25,8 @@ export type RunningCommand = {
   ended: Promise<{ code: number; bytes: number }>
   /** Stops reading the output. The command may continue. Returns the bytes so far. */
   stopReading(): Promise<{ bytes: number }>
+  /** Stops reading at once. The command may continue. */
+  close(): void
 }
 
 /**
@@ -32,7 +34,7 @@ export type RunningCommand = {
  * the API server. The exit code is also written to the error stream: the exec itself ends only when all background
  * processes have closed the output.
  */
-const RUN_SCRIPT = `eval "$(call head -c "$1")"
+export const RUN_SCRIPT = `eval "$(call head -c "$1")"
 exec 3>&2
 "$@" 2>&1 3>&-
 code=$?
@@ -62,6 +64,7 @@ export async function startCommand(cluster: Cluster, pod: string, spec: CommandS
       stream.close()
       return { bytes }
     },
+    close: () => stream.close(),
   }
 }
 
@@ -72,7 +75,7 @@ async function sendInput(stream: ExecStream, header: Buffer, input: string | Buf
 }
 
 /** Builds the settings of a command as a shell script. */
-function buildHeader({ command, account, env, workdir, seconds }: CommandSpec): string {
+export function buildHeader({ command, account, env, workdir, seconds }: CommandSpec): string {
   const variables = { PATH: DEFAULT_PATH, HOME: account.home, ...env }
   const invalid = Object.keys(variables).find((name) => !VARIABLE_NAME.test(name))
   if (invalid !== undefined) throw new SandboxUnsupported(`Invalid name of a variable: ${JSON.stringify(invalid)}`)
@@ -107,23 +110,28 @@ function readReportedCode(stream: ExecStream): Promise<number> {
 /** Reading stops when no output came for `QUIET_MS`, and after `DRAIN_MS` at the latest. */
 const QUIET_MS = 250
 const DRAIN_MS = 3000
+const POLL_MS = 20
+/** Known output that does not come for this long is given up. */
+const STALL_MS = 10_000
 
 type CopiedOutput = {
   /** Resolves with the number of bytes when the output has ended or is no longer read. */
   done: Promise<number>
   /** Waits until no output came for a moment. */
   settle(): Promise<number>
+  /** Waits until so many bytes have been copied, or none come any more. */
+  waitFor(bytes: number): Promise<void>
 }
 
 /** Copies output to a file, up to a limit, and counts the rest. */
-function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['output']): CopiedOutput {
+export function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['output']): CopiedOutput {
   const state = { bytes: 0 }
   const copy = async (): Promise<void> => {
     await using target = await open(file, 'w', 0o600)
     for await (const chunk of output) {
       const remaining = Math.max(0, maxBytes - state.bytes)
-      state.bytes += chunk.length
       if (remaining > 0) await target.writeFile(chunk.length <= remaining ? chunk : chunk.subarray(0, remaining))
+      state.bytes += chunk.length
     }
   }
   // The end of the stream is reported by its exit code.
@@ -140,6 +148,17 @@ function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['output'])
         await Promise.race([done, wait(QUIET_MS)])
       }
       return state.bytes
+    },
+    async waitFor(bytes) {
+      let isDone = false
+      const ended = done.then(() => {
+        isDone = true
+      })
+      let seen = { bytes: state.bytes, at: performance.now() }
+      while (!isDone && state.bytes < bytes && performance.now() - seen.at < STALL_MS) {
+        await Promise.race([ended, wait(POLL_MS)])
+        if (state.bytes !== seen.bytes) seen = { bytes: state.bytes, at: performance.now() }
+      }
     },
   }
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { WebSocket } from 'ws'
 import { SandboxUnavailable } from '../sandbox.ts'
-import type { Kubernetes } from './client.ts'
+import { ignoringStatus, type Kubernetes } from './client.ts'
 
 /** Input and output of a process in a container. */
 export type ExecStream = {
@@ -36,7 +36,7 @@ export async function openExec(
   command: string[],
 ): Promise<ExecStream> {
   const query = { container, command, stdin: 'true', stdout: 'true', stderr: 'true' }
-  return toStream(await kubernetes.openSocket(`/api/v1/namespaces/${namespace}/pods/${pod}/exec`, query))
+  return openStream(kubernetes, `/api/v1/namespaces/${namespace}/pods/${pod}/exec`, query)
 }
 
 /** Connects to the standard input and output of a container's first process. */
@@ -45,7 +45,17 @@ export async function openAttach(
   { namespace, pod, container }: ContainerRef,
 ): Promise<ExecStream> {
   const query = { container, stdin: 'true', stdout: 'true', stderr: 'true' }
-  return toStream(await kubernetes.openSocket(`/api/v1/namespaces/${namespace}/pods/${pod}/attach`, query))
+  return openStream(kubernetes, `/api/v1/namespaces/${namespace}/pods/${pod}/attach`, query)
+}
+
+async function openStream(
+  kubernetes: Kubernetes,
+  path: string,
+  query: Record<string, string | string[]>,
+): Promise<ExecStream> {
+  const socket = await kubernetes.openSocket(path, query).catch(ignoringStatus(404))
+  if (socket === undefined) throw new SandboxUnavailable('The pod of a sandbox no longer exists.')
+  return toStream(socket)
 }
 
 function toStream(socket: WebSocket): ExecStream {

@@ -2,12 +2,16 @@ import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/acco
 import { LABEL } from '../kernel/ownership.ts'
 import type { SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
+import { PIPES_FOLDER, recorderCommand } from './recorder.ts'
 import { FIRST_PROCESS_SCRIPT, INSTALL_FOLDER, INSTALL_SCRIPT, scriptCommand, TOOLS_FOLDER } from './tools.ts'
 
 /** Label that the network policy selects. */
 export const NO_NETWORK_LABEL = { 'assay.network': 'none' }
 
-type PodInput = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports'>
+/** Annotation of pods that another process can adopt. */
+export const ADOPTABLE = 'assay.adoptable'
+
+type PodInput = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports' | 'isAdoptable'>
 
 type PodOptions = {
   name: string
@@ -26,8 +30,8 @@ const TOOLS_MB = 32
 /** Folder of the helper container in which the folder mounts of a sandbox are visible, by their position. */
 export const toMountFolder = (index: number): string => `/mounts/${index}`
 
-const needsHelper = ({ mounts, ports }: Pick<SandboxSpec, 'mounts' | 'ports'>): boolean =>
-  ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
+const needsHelper = ({ mounts, ports, isAdoptable }: PodInput): boolean =>
+  isAdoptable || ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
 
 /** Builds the pod of a sandbox: the main container, and where needed a helper that shares its network and volumes. */
 export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions): Record<string, unknown> {
@@ -44,6 +48,7 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
         [LABEL.sandbox]: spec.id,
         [LABEL.owner]: owner,
         [LABEL.deadline]: String(Date.now() + seconds * 1000),
+        ...(spec.isAdoptable ? { [ADOPTABLE]: 'true' } : {}),
       },
     },
     spec: {
@@ -62,6 +67,7 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
       volumes: [
         { name: 'tools', emptyDir: {} },
         { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${spec.limits.shmMb}Mi` } },
+        ...(spec.isAdoptable ? [{ name: 'pipes', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }] : []),
         ...spec.mounts.map(toVolume),
       ],
     },
@@ -112,7 +118,7 @@ const buildToolsContainer = ({ settings }: Cluster) => ({
  */
 function buildMainContainer(
   { settings }: Cluster,
-  { limits, mounts }: PodInput,
+  { limits, mounts, isAdoptable }: PodInput,
   { reference, role }: PodOptions,
 ): Record<string, unknown> {
   const resources = {
@@ -132,7 +138,8 @@ function buildMainContainer(
       { name: 'LC_ALL', value: 'C' },
     ],
     stdin: true,
-    stdinOnce: true,
+    // The input of an adoptable sandbox stays open when its worker dies, so that the next one can attach.
+    stdinOnce: !isAdoptable,
     // A probe keeps the user and the working directory of the image, in order to report them.
     ...(role === 'probe' ? {} : { workingDir: '/' }),
     securityContext: role === 'probe' ? rights : { ...rights, runAsUser: 0, runAsGroup: 0 },
@@ -140,6 +147,7 @@ function buildMainContainer(
     volumeMounts: [
       { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
       { name: 'shm', mountPath: '/dev/shm' },
+      ...(isAdoptable ? [{ name: 'pipes', mountPath: PIPES_FOLDER, readOnly: true }] : []),
       ...mounts.map((mount, index) => ({
         name: volumeName(index),
         mountPath: mount.target,
@@ -153,17 +161,20 @@ const formatCpus = (cpus: number): string => `${Math.max(1, Math.round(cpus * 10
 
 const FIRST_PROCESS_CAPABILITIES = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY]
 
-/** Copies folder mounts in and out, and carries the ports. It runs nothing of a task. */
-const buildHelperContainer = ({ settings }: Cluster, { mounts }: PodInput) => ({
+/** Copies folder mounts in and out, carries the ports, and records the output of adoptable sandboxes. It runs nothing of a task. */
+const buildHelperContainer = ({ settings }: Cluster, { mounts, limits, ports, isAdoptable }: PodInput) => ({
   name: HELPER,
   image: settings.helperImage,
   imagePullPolicy: 'IfNotPresent',
-  command: ['sleep', 'infinity'],
+  command: isAdoptable ? escapeVariables(recorderCommand({ limits, ports })) : ['sleep', 'infinity'],
   securityContext: LOCKED_DOWN,
   resources: buildHelperResources(HELPER_MEMORY),
-  volumeMounts: mounts.flatMap((mount, index) =>
-    mount.kind === 'folder' ? [{ name: volumeName(index), mountPath: toMountFolder(index) }] : [],
-  ),
+  volumeMounts: [
+    ...(isAdoptable ? [{ name: 'pipes', mountPath: PIPES_FOLDER }] : []),
+    ...mounts.flatMap((mount, index) =>
+      mount.kind === 'folder' ? [{ name: volumeName(index), mountPath: toMountFolder(index) }] : [],
+    ),
+  ],
 })
 
 /** Resources of our own containers. All are set, because a namespace with a quota requires it. */

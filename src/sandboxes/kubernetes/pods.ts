@@ -60,7 +60,8 @@ async function waitUntilRunning(cluster: Cluster, name: string): Promise<Pod> {
   }
 }
 
-const isRunning = ({ phase, containerStatuses = [] }: PodStatus): boolean =>
+/** Returns true if all containers of a pod run. */
+export const isRunning = ({ phase, containerStatuses = [] }: PodStatus): boolean =>
   phase === 'Running' && containerStatuses.every(({ state }) => state.running !== undefined)
 
 /** Waiting reasons of a container that will not start by itself. */
@@ -151,13 +152,14 @@ export async function releaseReservation(cluster: Cluster, name: string): Promis
   }
 }
 
-/** Removes pods of this installation whose owner has died or whose deadline has passed. */
-export async function reap(cluster: Cluster): Promise<number> {
+/** Removes pods of this installation whose owner has died or whose deadline has passed, except those of adoptable sandboxes. */
+export async function reap(cluster: Cluster, adoptableIds: ReadonlySet<string>): Promise<number> {
   const query = { labelSelector: `${LABEL.installation}=${cluster.installation}` }
   const { items } = await cluster.kubernetes.call<{ items: Pod[] }>('GET', podsPath(cluster), { query })
   let removed = 0
   for (const { metadata } of items) {
-    if (!(await isAbandoned(metadata.annotations ?? {}))) continue
+    const { annotations = {} } = metadata
+    if (adoptableIds.has(annotations[LABEL.sandbox] ?? '') || !(await isAbandoned(annotations))) continue
     await removePod(cluster, metadata.name)
     removed += 1
   }

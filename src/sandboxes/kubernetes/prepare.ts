@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -7,13 +7,16 @@ import { create as pack } from 'tar'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { type AccountFiles, resolveAccount } from '../kernel/accounts.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
-import { type Image, type ImageSource, type PrepareOptions, SandboxUnavailable } from '../sandbox.ts'
+import { type Image, type ImageSource, type PrepareOptions, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { prepareBuilt } from './build-image.ts'
-import { type Cluster, MAIN, podName } from './cluster.ts'
+import { type Cluster, type ClusterImage, MAIN, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
+import type { FileListing } from './listing.ts'
 import { buildPod } from './pod.ts'
 import { findMainContainer, removePod, startPod } from './pods.ts'
+import { listFiles } from './stopped-sandbox.ts'
 import { scriptCommand } from './tools.ts'
+import { unpackInto } from './transfer.ts'
 
 /** Finds a prebuilt image by starting it once, or finds or builds the image of a Dockerfile in the registry. */
 export async function prepareImage(cluster: Cluster, source: ImageSource, options: PrepareOptions): Promise<Image> {
@@ -35,6 +38,7 @@ function loadImage(cluster: Cluster, name: string, options: PrepareOptions): Pro
 }
 
 const PROBE_TIMEOUT_MS = 60_000
+const LISTING_SECONDS = 10 * 60
 const PROBE_LIMITS = { ...DEFAULT_LIMITS, cpus: 0.1, memoryMb: 64, diskMb: 64, pids: 64, outputBytes: 0 }
 
 /** Script that prints the variables, the working directory, the user and the account files of the image, separated by zero bytes. */
@@ -62,6 +66,33 @@ async function probeImage(cluster: Cluster, reference: string, { timeoutSec, sig
   } finally {
     await removePod(cluster, name)
   }
+}
+
+/** Lists the files of an image, once. For that it starts a pod with the mounts of a sandbox, in which nothing runs. */
+export function listInNewPod(
+  cluster: Cluster,
+  { mounts, limits }: Pick<SandboxSpec, 'mounts' | 'limits'>,
+  image: ClusterImage,
+): Promise<FileListing> {
+  const list = async (): Promise<FileListing> => {
+    const id = `listing-${randomUUID()}`
+    const name = podName(cluster, id)
+    const spec = { id, mounts, ports: [], limits: { ...PROBE_LIMITS, diskMb: limits.diskMb, seconds: LISTING_SECONDS } }
+    await startPod(cluster, name, buildPod(cluster, spec, { name, reference: image.reference, role: 'sandbox' }))
+    try {
+      const { addedFiles } = image
+      const main = { pod: name, container: MAIN, folder: '/' } as const
+      if (addedFiles !== undefined) await unpackInto(cluster, main, createReadStream(addedFiles))
+      return await listFiles(cluster, name)
+    } finally {
+      await removePod(cluster, name)
+    }
+  }
+  image.listing ??= list()
+  image.listing.catch(() => {
+    image.listing = undefined
+  })
+  return image.listing
 }
 
 /** Variables that the runtime or our pod sets, not the image. */

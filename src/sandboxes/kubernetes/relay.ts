@@ -6,8 +6,13 @@ import { listenForPort } from '../kernel/ports.ts'
 import { type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, HELPER } from './cluster.ts'
 import { collectErrors, type ExecStream, openExec } from './exec-stream.ts'
+import { RECORDER_FOLDER } from './recorder.ts'
 
-export type PodRelay = { close(): Promise<void> }
+export type PodRelay = {
+  close(): Promise<void>
+  /** Closes the ports in this process only, so that another one can open them again. */
+  leave(): void
+}
 
 /** A message: connection (4 bytes), kind (1 byte), length (4 bytes), then that many bytes. */
 const HEADER_BYTES = 9
@@ -15,9 +20,12 @@ const MESSAGE_KIND = { open: 0, data: 1, end: 2, close: 3 } as const
 
 /**
  * Program of the helper container, which shares the network of the sandbox. It carries all connections over its standard
- * input and output. Plain JavaScript, not compiled.
+ * input and output. Plain JavaScript, not compiled. Each argument is a port to listen on. In an adoptable sandbox it is
+ * the path of a socket, named after the port, to which the relay that outlives this program connects.
  */
 const RELAY_PROGRAM = `const net = require('node:net')
+const { basename } = require('node:path')
+const { renameSync } = require('node:fs')
 const sockets = new Map()
 let last = 0, waiting = process.argv.length - 1, rest = Buffer.alloc(0)
 const send = (id, kind, data = Buffer.alloc(0)) => {
@@ -27,16 +35,22 @@ const send = (id, kind, data = Buffer.alloc(0)) => {
   for (const socket of sockets.values()) socket.pause()
 }
 process.stdout.on('drain', () => { for (const socket of sockets.values()) socket.resume() })
-for (const port of process.argv.slice(1)) {
-  net.createServer({ allowHalfOpen: true }, (socket) => {
+const listen = (server, address, onOpen) => {
+  if (!address.startsWith('/')) return server.listen(Number(address), '127.0.0.1', onOpen)
+  const draft = address + '.' + process.pid
+  server.listen(draft, () => { renameSync(draft, address); onOpen() })
+}
+for (const address of process.argv.slice(1)) {
+  const server = net.createServer({ allowHalfOpen: true }, (socket) => {
     const id = ++last
     const name = Buffer.alloc(2)
-    name.writeUInt16BE(Number(port))
+    name.writeUInt16BE(Number(basename(address)))
     sockets.set(id, socket)
     send(id, ${MESSAGE_KIND.open}, name)
     socket.on('data', (data) => send(id, ${MESSAGE_KIND.data}, data)).on('end', () => send(id, ${MESSAGE_KIND.end})).on('error', () => {})
     socket.on('close', () => { sockets.delete(id); send(id, ${MESSAGE_KIND.close}) })
-  }).listen(Number(port), '127.0.0.1', () => --waiting || process.stderr.write('open'))
+  })
+  listen(server, address, () => --waiting || process.stderr.write('open'))
 }
 process.stdin.on('data', (chunk) => {
   rest = Buffer.concat([rest, chunk])
@@ -59,28 +73,37 @@ const CONNECTIONS_MAX = 500
 export async function openRelay(
   cluster: Cluster,
   pod: string,
-  { id, ports }: Pick<SandboxSpec, 'id' | 'ports'>,
+  { id, ports, isAdoptable }: Pick<SandboxSpec, 'id' | 'ports' | 'isAdoptable'>,
 ): Promise<PodRelay | undefined> {
   if (ports.length === 0) return undefined
   // The path of a socket is limited to about 100 bytes.
   const folder = join(cluster.folder, createHash('sha256').update(id).digest('hex').slice(0, 12))
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const servers = await Promise.all(ports.map((port) => listenForPort(folder, port)))
+  const handlers = ports.map((port) => ({ ...port, onConnection: (isAdoptable && port.onPipe) || port.onConnection }))
+  const servers = await Promise.all(handlers.map((port) => listenForPort(folder, port)))
   let stream: ExecStream | undefined
-  const close = async (): Promise<void> => {
+  const leave = (): void => {
     stream?.close()
     for (const server of servers) server.close()
+  }
+  const close = async (): Promise<void> => {
+    leave()
     await rm(folder, { recursive: true, force: true })
   }
   try {
-    const command = ['node', '-e', RELAY_PROGRAM, ...ports.map(({ port }) => String(port))]
+    const command = [
+      'node',
+      '-e',
+      RELAY_PROGRAM,
+      ...ports.map(({ port }) => `${isAdoptable ? `${RECORDER_FOLDER}/` : ''}${port}`),
+    ]
     const target = { namespace: cluster.namespace, pod, container: HELPER }
     stream = await openExec(cluster.kubernetes, target, command)
     await waitUntilOpen(stream)
     void carryConnections(stream, (port) => connect({ path: join(folder, String(port)), allowHalfOpen: true })).catch(
       (error: unknown) => cluster.log.debug({ error, sandbox: id }, 'relay ended'),
     )
-    return { close }
+    return { close, leave }
   } catch (error) {
     await close()
     throw error

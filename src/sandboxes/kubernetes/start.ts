@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, realpath, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { create as pack, x as unpack } from 'tar'
 import { resolveAccount } from '../kernel/accounts.ts'
@@ -7,18 +7,22 @@ import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported 
 import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
 import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
-import { startCommand } from './command.ts'
-import { buildPod, toMountFolder } from './pod.ts'
-import { releaseReservation, removePod, startPod } from './pods.ts'
+import { type RunningCommand, startCommand } from './command.ts'
+import type { FileListing } from './listing.ts'
+import { ADOPTABLE, buildPod, toMountFolder } from './pod.ts'
+import { findPod, isRunning, releaseReservation, removePod, startPod } from './pods.ts'
+import { listInNewPod } from './prepare.ts'
+import { followCommand, type RecordedCommand, startRecordedCommand } from './recorder.ts'
 import { openRelay, type PodRelay } from './relay.ts'
 import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
 import { collectPath, runScript, unpackInto } from './transfer.ts'
-import { attachSupervisor, type CommandBuilder, type Supervisor, type WatchedPod, watchPod } from './watch.ts'
+import { attachSupervisor, type CommandBuilder, type Supervisor, watchPod } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 
-export async function startSandbox(cluster: Cluster, spec: SandboxSpec): Promise<Sandbox> {
-  const image = requireSupported(cluster, spec)
+export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Promise<Sandbox> {
+  const image = requireSupported(cluster, requested)
+  const spec = { ...requested, isAdoptable: isAdoptable(cluster, requested) }
   const name = podName(cluster, spec.id)
   try {
     await startPod(cluster, name, buildPod(cluster, spec, { name, reference: image.reference, role: 'sandbox' }))
@@ -48,6 +52,14 @@ function requireSupported({ images }: Cluster, { id, image, network, mounts }: S
   return prepared
 }
 
+/** Other runtimes may not support named pipes between containers. */
+const isAdoptable = ({ settings }: Cluster, { isAdoptable, command, baseFilesystem, ports }: SandboxSpec): boolean =>
+  isAdoptable === true &&
+  command !== null &&
+  baseFilesystem.kind === 'image' &&
+  ports.every(({ onPipe }) => onPipe !== undefined) &&
+  settings.runtimeClass === undefined
+
 type StartedPod = { name: string; image: ClusterImage }
 
 async function initialize(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod): Promise<Sandbox> {
@@ -55,17 +67,34 @@ async function initialize(cluster: Cluster, spec: SandboxSpec, { name, image }: 
   try {
     const { listing, startTime } = await prepareFiles(cluster, spec, { name, image })
     const relay = await openRelay(cluster, name, spec)
-    const watched = await runCommand(cluster, spec, { name, image, supervisor, relay })
-    const stopped = createStoppedSandbox({
-      spec,
-      cluster,
-      pod: name,
-      imageListing: listing,
-      startTime,
-      isGone: watched.isGone,
-    })
-    return toSandbox(cluster, spec, { name, supervisor, watched, stopped })
+    const command = await runCommand(cluster, spec, { name, image, startTime })
+    const running = { name, image, supervisor, relay, command, elapsedSeconds: 0, startTime }
+    return toSandbox(cluster, spec, { ...running, imageListing: async () => listing })
   } catch (error) {
+    supervisor.close()
+    throw error
+  }
+}
+
+/** Continues a sandbox that another process has started. Its output is read again from the beginning. */
+export async function adoptSandbox(cluster: Cluster, requested: SandboxSpec): Promise<Sandbox | undefined> {
+  for (const { tar } of requested.uploads) tar.destroy()
+  const image = requireSupported(cluster, requested)
+  const spec = { ...requested, isAdoptable: true }
+  const name = podName(cluster, spec.id)
+  const pod = await findPod(cluster, name)
+  if (pod?.metadata.annotations?.[ADOPTABLE] === undefined || !isRunning(pod.status)) return undefined
+  const supervisor = await attachSupervisor(cluster, name)
+  let command: RecordedCommand | undefined
+  try {
+    const output = { file: spec.outputFile, maxBytes: spec.limits.outputBytes }
+    command = await followCommand(cluster, name, output)
+    const relay = await openRelay(cluster, name, spec)
+    const { elapsedSeconds, startTime } = command
+    const running = { name, image, supervisor, relay, command, elapsedSeconds, startTime }
+    return toSandbox(cluster, spec, { ...running, imageListing: () => listInNewPod(cluster, spec, image) })
+  } catch (error) {
+    command?.close()
     supervisor.close()
     throw error
   }
@@ -96,7 +125,8 @@ async function uploadFolders(cluster: Cluster, pod: string, { mounts }: SandboxS
     if (mount.kind !== 'folder') continue
     const found = await stat(mount.source).catch(() => undefined)
     if (!found?.isDirectory()) throw new SandboxUnavailable(`${mount.source} cannot be mounted: it is not a folder.`)
-    const tar = pack({ cwd: mount.source, portable: false }, ['.'])
+    // The source itself may be a link to the folder.
+    const tar = pack({ cwd: await realpath(mount.source), portable: false }, ['.'])
     await unpackInto(cluster, { pod, container: HELPER, folder: toMountFolder(index) }, toBuffers(tar))
   }
 }
@@ -105,31 +135,29 @@ async function* toBuffers(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
   for await (const chunk of stream) yield Buffer.from(chunk)
 }
 
-type RunningPod = StartedPod & { supervisor: Supervisor; relay: PodRelay | undefined }
-
-async function runCommand(cluster: Cluster, spec: SandboxSpec, pod: RunningPod): Promise<WatchedPod> {
-  const { name, image, supervisor, relay } = pod
-  const { limits, outputFile, input } = spec
-  const toCommand: CommandBuilder = (command, overrides) => ({
+/** Returns how the commands of a sandbox are completed with its settings. */
+const commandBuilder =
+  (spec: SandboxSpec, { accounts }: ClusterImage): CommandBuilder =>
+  (command, overrides) => ({
     command,
-    account: resolveAccount(image.accounts, overrides.user ?? spec.user ?? spec.image.user),
+    account: resolveAccount(accounts, overrides.user ?? spec.user ?? spec.image.user),
     env: { ...spec.image.env, ...spec.env, ...overrides.env },
     workdir: overrides.workdir ?? spec.workdir ?? spec.image.workdir,
     input: overrides.input ?? '',
-    seconds: overrides.seconds ?? limits.seconds + SPARE_SECONDS,
-    output: overrides.output ?? { file: outputFile, maxBytes: limits.outputBytes },
+    seconds: overrides.seconds ?? spec.limits.seconds + SPARE_SECONDS,
+    output: overrides.output ?? { file: spec.outputFile, maxBytes: spec.limits.outputBytes },
   })
-  const command =
-    spec.command === null ? undefined : await startCommand(cluster, name, toCommand(spec.command, { input }))
-  return watchPod({
-    cluster,
-    spec,
-    name,
-    supervisor,
-    command,
-    toCommand,
-    onEnd: () => finishSandbox(cluster, spec, name, relay),
-  })
+
+async function runCommand(
+  cluster: Cluster,
+  spec: SandboxSpec,
+  { name, image, startTime }: StartedPod & { startTime: string },
+): Promise<RunningCommand | undefined> {
+  if (spec.command === null) return undefined
+  const command = commandBuilder(spec, image)(spec.command, { input: spec.input })
+  return spec.isAdoptable
+    ? startRecordedCommand(cluster, name, { ...command, startTime })
+    : startCommand(cluster, name, command)
 }
 
 /** Seconds after its time limit at which a command ends by itself, in case its worker has died. */
@@ -155,25 +183,48 @@ async function finishSandbox(
   }
 }
 
-type EndableSandbox = { name: string; supervisor: Supervisor; watched: WatchedPod; stopped: Sandbox['stopped'] }
+type RunningPod = StartedPod & {
+  supervisor: Supervisor
+  relay: PodRelay | undefined
+  command: RunningCommand | undefined
+  elapsedSeconds: number
+  startTime: string
+  imageListing: () => Promise<FileListing>
+}
 
-function toSandbox(
-  cluster: Cluster,
-  { id }: SandboxSpec,
-  { name, supervisor, watched, stopped }: EndableSandbox,
-): Sandbox {
-  const { exited, kill, exec } = watched
+function toSandbox(cluster: Cluster, spec: SandboxSpec, running: RunningPod): Sandbox {
+  const { name, image, supervisor, relay, command, elapsedSeconds, startTime, imageListing } = running
+  const { exited, kill, exec, leave, isGone } = watchPod({
+    cluster,
+    spec,
+    name,
+    supervisor,
+    command,
+    elapsedSeconds,
+    toCommand: commandBuilder(spec, image),
+    onEnd: () => finishSandbox(cluster, spec, name, relay),
+  })
+  let isLeft = false
+  const leaveAll = async (): Promise<void> => {
+    isLeft = true
+    await leave()
+    relay?.leave()
+    command?.close()
+    supervisor.close()
+  }
   return {
-    id,
+    id: spec.id,
     exited,
     kill,
     exec,
-    stopped,
+    stopped: createStoppedSandbox({ spec, cluster, pod: name, imageListing, startTime, isGone }),
     async remove() {
+      if (isLeft) return
       await kill().catch(() => {})
       await exited.catch(() => {})
       supervisor.close()
       await removePod(cluster, name)
     },
+    ...(spec.isAdoptable ? { leave: leaveAll } : {}),
   }
 }

@@ -13,7 +13,8 @@ export type StoppedPod = {
   cluster: Cluster
   pod: string
   imageDigest: string
-  imageListing: FileListing
+  /** Lists the files of the image. */
+  imageListing: () => Promise<FileListing>
   /** Time at which the files of the sandbox began to differ from its image. */
   startTime: string
   /** True when the cluster ended the pod and removed its files, for example because its disk was full. */
@@ -47,7 +48,8 @@ export function createStoppedSandbox({ spec, ...options }: StoppedOptions): Stop
     },
     async *changes() {
       if (isGone()) return
-      for (const change of compareListings(stoppedPod.imageListing, await stoppedPod.listing(), stoppedPod.startTime))
+      const [image, current] = await Promise.all([stoppedPod.imageListing(), stoppedPod.listing()])
+      for (const change of compareListings(image, current, stoppedPod.startTime))
         if (!isAtOrBelow(change.path, mounted)) yield change
     },
   }

@@ -5,7 +5,7 @@
 export const TOOLS_FOLDER = '/dev/.assay'
 const PROGRAMS = [
   ...['sh', 'env', 'head', 'cat', 'rm', 'rmdir', 'mkdir', 'chmod', 'tee', 'sha256sum', 'sleep', 'timeout', 'xargs'],
-  ...['setpriv', 'tar', 'find'],
+  ...['setpriv', 'setsid', 'tar', 'find'],
 ] as const
 type ToolProgram = (typeof PROGRAMS)[number]
 
@@ -39,9 +39,9 @@ export const scriptCommand = (script: string, ...args: string[]): string[] =>
 
 /**
  * Script of the first process of a sandbox's main container. It executes the requests that arrive on its input, one per
- * line. When its input ends, because the worker closed it or died, it kills all processes. While commands run, it waits
- * for no program except to repair files, because commands could stop that program. SIGCHLD must not be trapped: it would
- * interrupt `read`.
+ * line. When its input ends, because the worker closed it or died, it kills all processes; the input of an adoptable
+ * sandbox does not end. While commands run, it waits for no program except to repair files, because commands could stop
+ * that program. SIGCHLD must not be trapped: it would interrupt `read`.
  *
  * - `hello` is answered with `hello`.
  * - `repair` restores account files that the runtime could not open when it adds a command.

@@ -13,6 +13,8 @@ export type WatchedPod = {
   exec(spec: ExecSpec): Promise<Exit>
   /** True when the cluster has removed the files of the sandbox. */
   isGone(): boolean
+  /** Stops watching. The sandbox goes on. */
+  leave(): Promise<void>
 }
 
 /** Completes a command with the settings of the sandbox. */
@@ -27,6 +29,8 @@ type WatchOptions = {
   supervisor: Supervisor
   /** Undefined for a sandbox that runs only added commands. */
   command: RunningCommand | undefined
+  /** Seconds since the start of the command. */
+  elapsedSeconds: number
   toCommand: CommandBuilder
   /** Called when all processes are dead. */
   onEnd(): Promise<void>
@@ -36,15 +40,15 @@ type SandboxStopReason = NonNullable<SandboxEnding['stopped']>
 
 /** Waits for the end of a sandbox, enforces its time limit, and runs added commands. */
 export function watchPod(options: WatchOptions): WatchedPod {
-  const { spec, supervisor, command } = options
-  const startedAt = performance.now()
-  const state = { stopped: undefined as SandboxStopReason | undefined, isOver: false, isGone: false }
+  const { spec, supervisor, command, elapsedSeconds } = options
+  const startedAt = performance.now() - elapsedSeconds * 1000
+  const state = { stopped: undefined as SandboxStopReason | undefined, isOver: false, isGone: false, isLeft: false }
   const stopRequest = Promise.withResolvers<undefined>()
   const stop = (reason: SandboxStopReason): void => {
     state.stopped ??= reason
     stopRequest.resolve(undefined)
   }
-  const timer = setTimeout(() => stop('seconds'), spec.limits.seconds * 1000)
+  const timer = setTimeout(() => stop('seconds'), Math.max(0, spec.limits.seconds - elapsedSeconds) * 1000)
   const secondsSince = (start: number): number => (performance.now() - start) / 1000
 
   const observeExit = async (): Promise<Exit> => {
@@ -64,6 +68,7 @@ export function watchPod(options: WatchOptions): WatchedPod {
         seconds,
       })
     } catch (error) {
+      if (state.isLeft) throw error
       const limitExit = await explainLostConnection(options, error)
       state.isGone = true
       const { bytes } = (await command?.stopReading()) ?? { bytes: 0 }
@@ -80,6 +85,11 @@ export function watchPod(options: WatchOptions): WatchedPod {
     isGone: () => state.isGone,
     async kill() {
       stop('kill')
+      await exited.catch(() => {})
+    },
+    async leave() {
+      state.isLeft = true
+      stopRequest.reject(new SandboxUnavailable(`Sandbox ${spec.id} was left to another process.`))
       await exited.catch(() => {})
     },
     async exec(exec) {
@@ -145,7 +155,7 @@ export function findPodLimit(status: PodStatus): Pick<Exit, 'code' | 'limit'> | 
 
 const KILLED = 137
 
-/** Controls the first process of a sandbox. Everything in the sandbox ends when this connection ends. */
+/** Controls the first process of a sandbox. Everything in it ends when this connection ends, unless it is adoptable. */
 export type Supervisor = {
   /** Restores files that the runtime opens when it adds a command. */
   repair(): Promise<void>
@@ -168,27 +178,35 @@ export async function attachSupervisor(cluster: Cluster, pod: string): Promise<S
   lost.catch(() => {}) // reported when it is awaited
 
   let last: Promise<unknown> = Promise.resolve()
-  /** Sends a line and returns the answer. Requests are answered in order. */
-  const sendRequest = (line: string): Promise<string> => {
+  /** Sends a line and returns its answer. Skips answers to another process, which may have died before it read them. */
+  const sendRequest = (line: string, pattern: RegExp): Promise<RegExpExecArray> => {
     const answer = last.then(async () => {
       await stream.write(Buffer.from(`${line}\n`))
-      const next = await Promise.race([lines.next(), lost, rejectAfterTimeout()])
-      return next.value ?? lost
+      return Promise.race([findAnswer(lines, pattern), lost, rejectAfterTimeout()])
     })
     last = answer.catch(() => {})
     return answer
   }
-  await sendRequest('hello')
+  await sendRequest('hello', /^hello$/)
   return {
     lost,
     close: () => stream.close(),
     async repair() {
-      await sendRequest('repair')
+      await sendRequest('repair', /^repaired$/)
     },
     async endAll() {
-      return { oomKills: Number(/^dead (\d+)$/.exec(await sendRequest('end'))?.[1] ?? 0) }
+      return { oomKills: Number((await sendRequest('end', /^dead (\d+)$/))[1]) }
     },
   }
+}
+
+/** Reads lines until one matches. Never resolves if they end, because the connection is lost then. */
+async function findAnswer(lines: AsyncIterator<string>, pattern: RegExp): Promise<RegExpExecArray> {
+  for (let next = await lines.next(); !next.done; next = await lines.next()) {
+    const found = pattern.exec(next.value)
+    if (found) return found
+  }
+  return new Promise(() => {})
 }
 
 const rejectAfterTimeout = (): Promise<never> =>

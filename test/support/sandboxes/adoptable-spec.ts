@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { SandboxProvider, SandboxSpec } from '../../../src/sandboxes/sandbox.ts'
+import type { Exit, Sandbox, SandboxProvider, SandboxSpec } from '../../../src/sandboxes/sandbox.ts'
 import { baseImage } from './docker-subject.ts'
 import { plainSpec } from './plain-spec.ts'
 
@@ -18,3 +18,15 @@ export const adoptableSpec = async (
   isAdoptable: true,
   input: 'begun\n',
 })
+
+/** Lets the command of the sandbox end. */
+export const finishCommand = (sandbox: Sandbox, dataFolder: string): Promise<Exit> =>
+  sandbox.exec({
+    command: ['touch', '/go'],
+    user: null,
+    workdir: null,
+    env: {},
+    input: '',
+    outputFile: join(dataFolder, 'go.log'),
+    limits: { outputBytes: 1000, seconds: 10 },
+  })

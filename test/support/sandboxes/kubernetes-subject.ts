@@ -125,7 +125,7 @@ async function otherSource(dataFolder: string): Promise<ImageSource> {
 }
 
 /** Lists pods that name a sandbox, and files in the data folder besides archives of images. */
-async function findLeftovers(
+export async function findLeftovers(
   { kubernetes, namespace }: TestNamespace,
   dataFolder: string,
   id: string,
