@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
 import { addModel } from '../../src/catalog/schema.ts'
@@ -16,11 +16,11 @@ import { install } from '../../src/harnesses/bundles/install.ts'
 import { type ClientOptions, call } from '../../src/platform/http/client.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { baseImages, startDockerd } from '../support/dockerd.ts'
 import { bundlesFolder } from '../support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun } from '../support/parts.ts'
 import { freePort } from '../support/system-postgres.ts'
-import { CHAOS, writeDataset } from './dataset.ts'
+import { CHAOS } from './dataset.ts'
+import { HANDOVER_ENGINES } from './handover-engines.ts'
 import { patientUser } from './patient.ts'
 import { type Supervised, supervise } from './supervised.ts'
 
@@ -43,31 +43,59 @@ const turns = [
 const MODEL = 'custom/scripted'
 const org = { org: 'local' }
 
-const folder = mkdtempSync(join(tmpdir(), 'assay-handover-'))
-const data = join(folder, 'data')
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+describe.each(HANDOVER_ENGINES.filter(({ isPossible }) => isPossible && hasPart('harnesses')))('$sandbox', (engine) => {
+  let fleet: Fleet
+  beforeAll(async () => {
+    fleet = await startFleet(engine)
+  }, 300_000)
+  afterAll(() => fleet?.[Symbol.asyncDispose]())
 
-let fleet: Awaited<ReturnType<typeof startFleet>>
-const isPossible = hasPart('docker') && hasPart('harnesses')
+  test(`agents survive ${KILLS} kills and a stop of their worker: no model call is broken or repeated`, {
+    timeout: TEST_MS,
+  }, async () => {
+    const { provider, database, listSandboxes } = fleet
+    const id = await compare(fleet, ATTEMPTS)
+    for (let kills = 0; kills < KILLS; kills += 1) await killDuringCall(fleet)
+    await killDuringCall(fleet, 'SIGTERM')
 
-beforeAll(async () => {
-  if (isPossible) fleet = await startFleet()
-}, 300_000)
-afterAll(() => fleet?.[Symbol.asyncDispose]())
+    const trials = await readCompleted(fleet, id)
+    expect(trials.filter(({ state, retries }) => state !== 'passed' || retries > 0)).toEqual([])
+    const calls = TRIALS * turns.length
+    expect(await readLedger(database)).toEqual({ grants: TRIALS, calls, succeeded: calls })
+    expect(provider.calls()).toHaveLength(calls)
+    expect(await listSandboxes()).toEqual([])
+  })
 
-/** Starts an API, a gateway and two workers, with a Docker engine and a model provider of their own. */
-async function startFleet() {
+  test('an agent whose sandbox is gone starts again with a new grant', { timeout: TEST_MS }, async () => {
+    const { database, removeSandboxesOf } = fleet
+    const before = await readLedger(database)
+    // One more than before, because earlier results are reused.
+    const id = await compare(fleet, ATTEMPTS + 1)
+    await removeSandboxesOf(await killDuringCall(fleet))
+
+    const trials = await readCompleted(fleet, id)
+    expect(trials.filter(({ state }) => state !== 'passed')).toEqual([])
+    expect((await readLedger(database)).grants).toBeGreaterThan(before.grants + TASKS)
+  })
+})
+
+type Fleet = Awaited<ReturnType<typeof startFleet>>
+
+/** Starts an API, a gateway and two workers, with an engine and a model provider of their own. */
+async function startFleet({ sandbox, open }: (typeof HANDOVER_ENGINES)[number]) {
   await using undo = new AsyncDisposableStack()
-  const dockerd = undo.use(await startDockerd({ images: await baseImages() }))
+  const folder = mkdtempSync(join(tmpdir(), 'assay-handover-'))
+  undo.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const [data, registry] = [join(folder, 'data'), join(folder, 'registry')]
+  const { environment: engineEnvironment, ...engine } = undo.use(await open(folder, registry, TASKS))
   const provider = undo.use(await startProvider({ tasks: [{ match: '/app/greet.sh', turns }] }))
   const database = undo.use(await testDatabase())
-  await provideNode()
-  writeDataset(join(folder, 'registry'), TASKS)
+  await provideNode(data)
   const key = newKey()
   const [apiPort, gatewayPort] = [await freePort(), await freePort()]
   const environment = {
+    ...engineEnvironment,
     DATABASE_URL: database.url,
-    DOCKER_HOST: `unix://${dockerd.socket}`,
     ASSAY_DATABASE_CONNECTIONS: '6',
     ASSAY_DATA: data,
     ASSAY_SECRET_KEY: randomBytes(32).toString('hex'),
@@ -76,8 +104,7 @@ async function startFleet() {
     ASSAY_GATEWAY_PORT: String(gatewayPort),
     ASSAY_GATEWAY_URL: `http://127.0.0.1:${gatewayPort}`,
     ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
-    ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
-    ASSAY_SANDBOXES: 'docker',
+    ASSAY_REGISTRIES: `dir:${registry}`,
     ASSAY_WORKER_SLOTS: '1',
   }
   const roles = ['gateway', 'api', 'work', 'work'] as const
@@ -85,74 +112,47 @@ async function startFleet() {
   for (const program of programs) undo.defer(async () => void (await program.stop()))
   await Promise.all(programs.map((program) => program.ready()))
   const at = { url: `http://127.0.0.1:${apiPort}`, key }
-  const setting = await addSetting(at)
+  const setting = await addSetting(at, sandbox)
   const all = undo.move()
   return {
-    ...{ at, dockerd, provider, database, setting, workers: programs.slice(2) },
+    ...engine,
+    at,
+    provider,
+    database,
+    setting,
+    workers: programs.slice(2),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   }
 }
 
-test.skipIf(!isPossible)(
-  `agents in Docker survive ${KILLS} kills and a stop of their worker: no model call is broken or repeated`,
-  { timeout: TEST_MS },
-  async () => {
-    const { provider, dockerd, database } = fleet
-    const id = await compare(ATTEMPTS)
-    for (let kills = 0; kills < KILLS; kills += 1) await killDuringCall()
-    await killDuringCall('SIGTERM')
-
-    const trials = await readCompleted(id)
-    expect(trials.filter(({ state, retries }) => state !== 'passed' || retries > 0)).toEqual([])
-    const calls = TRIALS * turns.length
-    expect(await readLedger(database)).toEqual({ grants: TRIALS, calls, succeeded: calls })
-    expect(provider.calls()).toHaveLength(calls)
-    expect(await dockerd.docker.call('GET', '/containers/json', { query: { all: true } })).toEqual([])
-  },
-)
-
-test.skipIf(!isPossible)(
-  'an agent whose sandbox is gone starts again with a new grant',
-  { timeout: TEST_MS },
-  async () => {
-    const { dockerd, database } = fleet
-    const before = await readLedger(database)
-    // One more than before, because earlier results are reused; one at a time, because all sandboxes are removed.
-    const id = await compare(ATTEMPTS + 1, { concurrency: 1 })
-    await killDuringCall()
-    const query = { filters: JSON.stringify({ label: ['assay.role=sandbox'] }) }
-    const containers = await dockerd.docker.call<{ Id: string }[]>('GET', '/containers/json', { query })
-    for (const { Id } of containers)
-      await dockerd.docker.call('DELETE', `/containers/${Id}`, { query: { force: true } })
-
-    const trials = await readCompleted(id)
-    expect(trials.filter(({ state }) => state !== 'passed')).toEqual([])
-    expect((await readLedger(database)).grants).toBeGreaterThan(before.grants + TASKS)
-  },
-)
-
-async function readCompleted(id: string): Promise<ComparisonTrial[]> {
+async function readCompleted(fleet: Fleet, id: string): Promise<ComparisonTrial[]> {
   const user = patientUser(fleet.at)
   await vi.waitUntil(async () => (await user.read(id)).state === 'completed', { timeout: TEST_MS, interval: 500 })
   return user.trials(id)
 }
 
-/** Kills or stops a worker while a call of its agent is open. */
-async function killDuringCall(signal?: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+/** Kills or stops a worker while a call of its agent is open. Returns its process id. */
+async function killDuringCall(fleet: Fleet, signal?: 'SIGKILL' | 'SIGTERM'): Promise<number> {
   const findVictim = async (): Promise<Supervised | undefined> => {
     const pids = await listWorkersInCalls(fleet.database)
     return fleet.workers.find((worker) => pids.includes(worker.pid()))
   }
   const victim = await vi.waitUntil(findVictim, { timeout: 300_000, interval: 50 })
+  const pid = victim.pid()
   await victim.kill(signal)
   await victim.ready()
+  return pid
 }
 
-/** Lists the processes whose agents wait for a model. A trial that was killed twice runs alone, and is left in peace. */
+/**
+ * Lists the processes whose agents are recorded, so that another can adopt them, and wait for a model. A trial that was
+ * killed twice runs alone, and is left in peace.
+ */
 async function listWorkersInCalls({ pool }: TestDatabase): Promise<number[]> {
   const { rows } = await pool.query<{ pid: number }>(
     `select process_id as pid from gateway_calls
      join gateway_grants on gateway_grants.id = grant_id
+     join running_agents using (grant_id)
      join jobs on subject = 'trial ' || jobs.id and deaths < 2
      join workers on workers.id = worker_id
      where outcome = 'open' and jobs.state = 'running'`,
@@ -169,7 +169,7 @@ async function readLedger({ pool }: TestDatabase) {
 }
 
 /** Uses the cached Node bundle, which is large. The worker fetches the uploaded program. */
-async function provideNode(): Promise<void> {
+async function provideNode(data: string): Promise<void> {
   const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
   const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
   const signal = AbortSignal.timeout(300_000)
@@ -179,7 +179,7 @@ async function provideNode(): Promise<void> {
 }
 
 /** Adds the benchmark, the model and the harness. Returns the fields of a comparison that uses them. */
-async function addSetting(at: ClientOptions) {
+async function addSetting(at: ClientOptions, sandbox: string) {
   await patientUser(at).addBenchmark()
   const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
   const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
@@ -194,18 +194,18 @@ async function addSetting(at: ClientOptions) {
   const sandboxCredentialId = await vi.waitUntil(
     async () => {
       const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
-      return sandboxes.find((sandbox) => sandbox.id === 'docker' && sandbox.available)?.credentials[0]?.id
+      return sandboxes.find(({ id, available }) => id === sandbox && available)?.credentials[0]?.id
     },
     { timeout: 120_000 },
   )
   const harnesses = [await addStreamingAgent(at)]
   const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
-  return { models, sandbox: 'docker', sandboxCredentialId }
+  return { models, sandbox, sandboxCredentialId }
 }
 
-async function compare(attempts: number, limits: { concurrency?: number } = {}): Promise<string> {
+async function compare(fleet: Fleet, attempts: number): Promise<string> {
   const id = randomUUID()
-  await call(fleet.at, inBenchmark.create, { params: CHAOS, body: { id, attempts, ...fleet.setting, ...limits } })
+  await call(fleet.at, inBenchmark.create, { params: CHAOS, body: { id, attempts, ...fleet.setting } })
   return id
 }
 
