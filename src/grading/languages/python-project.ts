@@ -186,17 +186,19 @@ export const normaliseName = (name: string): string => name.toLowerCase().replac
 
 const Include = z.object({ 'include-group': z.string() })
 
-/** Lists the entries of groups and of those that they include, each once: groups may include each other many times. */
+/** Lists the entries of groups, with those of included groups in their place. Each group is listed once. */
 function expandGroups(groups: Record<string, unknown[]>, names: readonly string[]): unknown[] {
-  const included = new Set(names)
+  const visited = new Set<string>()
   const entries: unknown[] = []
-  // Included groups are appended while the set is read.
-  for (const name of included) {
-    for (const entry of groups[name] ?? []) {
-      const include = Include.safeParse(entry).data
-      if (include) included.add(include['include-group'])
-      else entries.push(entry)
-    }
+  // Entries to be read, the next one last. Groups may be nested deeper than calls can be.
+  const waiting: unknown[] = names.map((name) => ({ 'include-group': name })).toReversed()
+  while (waiting.length > 0) {
+    const entry = waiting.pop()
+    const name = Include.safeParse(entry).data?.['include-group']
+    if (name === undefined) entries.push(entry)
+    if (name === undefined || visited.has(name) || !Object.hasOwn(groups, name)) continue
+    visited.add(name)
+    for (const each of (groups[name] ?? []).toReversed()) waiting.push(each)
   }
   return entries
 }
