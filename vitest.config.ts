@@ -12,7 +12,8 @@ const ON_ANY_DATABASE = [
   'src/platform/{git,postgres,blobs,outbound}/**',
   'test/{app,batches,demo,docs,harbor,package,provider,safety,sdk,serve,samples,site,support}/**',
   'web/**',
-  'test/chaos/{batch-steps,kills,kubernetes-kills,spend,steps}.test.ts',
+  'test/chaos/{batch-steps,handover,kills,kubernetes-kills,spend,steps}.test.ts',
+  'src/gateway/resumable-connections.test.ts',
   'test/gateway/canary.test.ts',
 ]
 

@@ -97,6 +97,8 @@ describe('a comparison', () => {
     gate = undefined
     await worked
     await state(page, 'completed')
+    // The answer above it may have moved the section out of view again.
+    await settings.scrollIntoViewIfNeeded()
     await settings.getByRole('row', { name: /5 of 5/ }).waitFor()
   })
 

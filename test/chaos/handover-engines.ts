@@ -40,8 +40,10 @@ async function openDocker(_folder: string, registry: string, tasks: number): Pro
     environment: { DOCKER_HOST: `unix://${dockerd.socket}`, ASSAY_SANDBOXES: 'docker' },
     listSandboxes: async () => (await list()).map(({ Id }) => Id),
     async removeSandboxesOf(pid) {
+      // Without its relay, the agent would end by itself.
       for (const { Id, Labels } of await list())
-        if (isOwner(Labels, pid)) await dockerd.docker.call('DELETE', `/containers/${Id}`, { query: { force: true } })
+        if (isOwner(Labels, pid) && Labels[LABEL.role] === 'sandbox')
+          await dockerd.docker.call('DELETE', `/containers/${Id}`, { query: { force: true } })
     },
     [Symbol.asyncDispose]: () => dockerd[Symbol.asyncDispose](),
   }
