@@ -7,9 +7,10 @@ export function useDelayed<T>(value: T, delayMs: number): T {
   latest.current = value
   const isBehind = value !== shown
   useEffect(() => {
-    if (!isBehind) return
+    // Depends on `shown`: a value that changed while an older one was being shown needs a timer of its own.
+    if (!isBehind || latest.current === shown) return
     const timer = setTimeout(() => startTransition(() => setShown(latest.current)), delayMs)
     return () => clearTimeout(timer)
-  }, [isBehind, delayMs])
+  }, [isBehind, shown, delayMs])
   return shown
 }
