@@ -354,7 +354,7 @@ const toTrialDeps = (services: Services) => ({
   blobs: services.blobs,
   ledger: services.ledger,
   gatewayUrl: services.gatewayUrl,
-  // A gateway of another process goes on when this process stops.
+  // A gateway of another process continues when this process stops.
   leavesAgents: services.config.gateway.url !== undefined,
   engine: services.engine,
   tracer: services.tracer,

@@ -32,7 +32,7 @@ export async function openModelConnection(
 }
 
 /**
- * Opens the port of a grant that another process has opened, for an agent that goes on. The token is unknown: only the
+ * Opens the port of a grant that another process has opened, for an agent that still runs. The token is unknown: only the
  * agent has it. Returns undefined if the grant is closed or expired.
  */
 export async function reopenModelConnection(

@@ -147,7 +147,7 @@ export class ResumableConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, done: WriteCallback): void {
-    // Without a pipe the peer is told when it resumes.
+    // If there is no pipe, the peer receives the reset when it resumes.
     this.#leave()
     done(error)
   }

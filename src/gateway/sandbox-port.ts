@@ -27,7 +27,7 @@ export type GatewayPort = Port & {
   /** Tells whether the last connection failed because the gateway was down. Client limits and disconnects do not count. */
   isCutOff(): boolean
   /**
-   * Ends all connections and rejects new ones. If they are resumable, the gateway is told not to wait for another worker.
+   * Ends all connections and rejects new ones. If they are resumable, it asks the gateway not to wait for another worker.
    */
   close(): void
   /** Ends all connections of this process. The gateway waits for another worker to resume those that are resumable. */
@@ -96,7 +96,7 @@ function answerUnavailable(socket: Socket, answer: string | Buffer): void {
   socket.setTimeout(LINGER_MS, () => socket.destroy())
 }
 
-/** Tells the gateway that nobody will resume the connections. Best effort: otherwise it waits for another worker. */
+/** Asks the gateway to end the connections at once. If this fails, the gateway waits for another worker. */
 function forgetConnections(connectRequest: ClientRequest): void {
   const timer = setTimeout(() => connectRequest.destroy(), FORGET_MS)
   connectRequest.on('error', () => {})

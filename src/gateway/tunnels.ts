@@ -23,7 +23,7 @@ export function openTunnels(runtime: TunnelRuntime, onConnection: (connection: D
   const connections = openGrantConnections(tunnelsAtOnce)
   const resumable = openResumableConnections({ resumeMs, connectionsMax: tunnelsAtOnce })
   const targets = new Map<string, (grant: Grant, socket: Duplex) => void>([
-    // One tunnel per connection.
+    // Each connection has its own tunnel.
     [
       'gateway:80',
       (grant, socket) => {

@@ -129,7 +129,7 @@ async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
   return note('sandboxes', detail, 'assay setup --yes bwrap, or start Docker; then restart the service.')
 }
 
-/** Reports whether somebody configured the sandbox, and would miss it. The others are used where they work. */
+/** Returns true if an operator configured the sandbox. Other sandboxes are optional. */
 const isConfigured = (sandbox: string): boolean => (findSandboxChoice(sandbox)?.requiredConfig ?? null) !== null
 
 type OpenDatabase = Database & AsyncDisposable

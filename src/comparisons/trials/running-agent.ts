@@ -11,7 +11,7 @@ type HandoverOptions = {
   grantId: string
   /** The agent that an earlier worker left. */
   agent: RunningAgent | undefined
-  /** True if a stopping worker leaves its agents to others, because their gateway goes on. */
+  /** True if a stopping worker leaves its agents to others, because their gateway continues to run. */
   leavesAgents: boolean
 }
 

@@ -154,7 +154,7 @@ export function createFairShares(requestsAtOnce: number): TakeOpenSlot {
     return {
       async takeWorkSlot() {
         const slot = await takeWorkSlot(work, endpoint, outgoing, share)
-        // With a slot, because all requests that wait here continue at once.
+        // Done while the request holds a slot, because all waiting requests continue at once.
         await unread.makeRoom(share)
         return slot
       },

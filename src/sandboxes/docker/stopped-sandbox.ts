@@ -94,7 +94,7 @@ export async function collectFrom(
 
 type TarReader = (tar: Readable) => Promise<FilteredTar>
 
-/** Reads files through the engine. Throws if the container is gone, because nothing is known about its files then. */
+/** Reads files through the engine. Throws if the container is gone, because its files are unknown then. */
 async function collectThroughEngine(
   engine: DockerEngine,
   container: StoppedContainer,

@@ -9,7 +9,7 @@ type WatchedContainer = {
   exited: Promise<Exit>
   kill(): Promise<void>
   isOver(): boolean
-  /** Stops watching. The container goes on. */
+  /** Stops watching. The container continues to run. */
   leave(): Promise<void>
 }
 

@@ -22,7 +22,7 @@ export type Cluster = {
   log: Log
   /** Images that this process has prepared, by digest. */
   images: Map<string, ClusterImage>
-  /** Undefined: images are not built. */
+  /** Undefined if no registry is configured, so that images cannot be built. */
   builder: ImageBuilder | undefined
 }
 

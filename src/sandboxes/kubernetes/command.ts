@@ -119,7 +119,7 @@ type CopiedOutput = {
   done: Promise<number>
   /** Waits until no output came for a moment. */
   settle(): Promise<number>
-  /** Waits until so many bytes have been copied, or none come any more. */
+  /** Waits until this many bytes have been copied, or until the output pauses. */
   waitFor(bytes: number): Promise<void>
 }
 

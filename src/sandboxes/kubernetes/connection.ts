@@ -147,7 +147,7 @@ const KubernetesSettings = z.strictObject({
   cpuRequest: z.number().positive().max(1).default(1),
   /** Networks that sandboxes reach although the policy denies it, by the names that the self-test prints. */
   acceptReachable: z.array(z.string()).default([]),
-  /** Where images of Dockerfiles are pushed. Default: a task must name its image. */
+  /** Registry for images that are built from Dockerfiles. Without it, a task must name its image. */
   registry: RegistrySettings.optional(),
 })
 

@@ -16,7 +16,7 @@ export const RegistrySettings = z
   .strictObject({
     /** Registry and path without a tag. The digest of a Dockerfile and its context becomes the tag. */
     repository: Repository,
-    /** The same repository as the nodes of the cluster reach it. Default: `repository`. */
+    /** Address of the same repository for the nodes of the cluster. Default: `repository`. */
     nodeRepository: Repository.optional(),
     username: z.string().min(1).optional(),
     passwordFile: z.string().min(1).optional(),

@@ -57,7 +57,7 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
     if (answer.status !== 200) throw await refuse(answer, 'read images of')
     const bytes = await readBytes(settings, answer)
     const content = ManifestContent.safeParse(parseAnswer(settings, bytes))
-    // Another kind of manifest, such as an index of several platforms, is not one of ours.
+    // Assay pushes no other kinds of manifests, such as an index of several platforms.
     return content.success ? { digest: digestOf(bytes), content: content.data } : undefined
   }
 
@@ -141,7 +141,7 @@ async function sendAuthorized(
   await answer.body?.cancel()
   const target = new URL(location, url)
   requireTls(settings, target)
-  // Without the credential: the address of the storage contains its own.
+  // The credential is not sent to the storage, whose address contains its own.
   return sendOnce(outbound, settings, target, { method, signal: request.signal })
 }
 

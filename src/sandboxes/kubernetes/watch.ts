@@ -13,7 +13,7 @@ export type WatchedPod = {
   exec(spec: ExecSpec): Promise<Exit>
   /** True when the cluster has removed the files of the sandbox. */
   isGone(): boolean
-  /** Stops watching. The sandbox goes on. */
+  /** Stops watching. The sandbox continues to run. */
   leave(): Promise<void>
 }
 
