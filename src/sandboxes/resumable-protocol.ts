@@ -34,7 +34,7 @@ export const WINDOW_BYTES = 128 * 1024
 /** Smaller chunks are merged, so that a sender of single bytes does not create one object for each. */
 export const CHUNK_BYTES_MIN = 4096
 /** How long both sides keep a connection without a pipe. */
-export const RESUME_MS = 60_000
+export const RESUME_MS = 5 * 60_000
 
 export function buildFrame(type: number, payload: Buffer = Buffer.alloc(0)): Buffer {
   const header = Buffer.alloc(HEADER_BYTES)

@@ -50,11 +50,9 @@ export async function startOrAdopt(
   return sandbox
 }
 
-const KILLED = 137
-
 /**
- * Adopts a sandbox. If it disappears later, or if somebody kills it, nothing is known about its agent: it may have been
- * the former process.
+ * Adopts a sandbox. If it disappears later, or if the agent fails, the cause is unknown: the former process may have ended
+ * it, or the agent may have lost its connection while there was no process. The agent is then started again.
  */
 async function adopt(provider: SandboxProvider, spec: SandboxSpec): Promise<Sandbox> {
   const sandbox = await provider.adopt?.(spec)
@@ -63,7 +61,8 @@ async function adopt(provider: SandboxProvider, spec: SandboxSpec): Promise<Sand
     const exit = await sandbox.exited.catch((error: unknown) => {
       throw new AgentLost('The sandbox of the agent was lost.', { cause: error })
     })
-    if (exit.code === KILLED && exit.limit === null) throw new AgentLost('The agent was killed.')
+    if (exit.code !== 0 && exit.limit === null)
+      throw new AgentLost('The agent failed after another process adopted it.')
     return exit
   }
   const exited = observeExit()

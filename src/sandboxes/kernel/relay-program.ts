@@ -25,7 +25,7 @@ const { randomBytes } = require('node:crypto')
 const CONNECTIONS_MAX = 512
 const LINGER_MS = 5000, WELCOME_MS = 30000, PAUSE_MS = 20, PAUSE_MAX_MS = 500, WATCH_MS = 1000
 // A gateway answers, but has lost the connection. It is given up earlier, because others are found within a few tries.
-const UNKNOWN_MS = RESUME_MS / 4
+const UNKNOWN_MS = Math.min(15000, RESUME_MS / 4)
 const UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n'
 
 const forward = (near, path) => {
