@@ -65,9 +65,9 @@ function addCreate(configurations: Command, shell: Shell): void {
   )
 }
 
-type CreateInput = { name: string; paths: string[]; flags: CreateFlags }
+type CreateConfigurationInput = { name: string; paths: string[]; flags: CreateFlags }
 
-async function create(shell: Shell, command: Command, { name, paths, flags }: CreateInput): Promise<void> {
+async function create(shell: Shell, command: Command, { name, paths, flags }: CreateConfigurationInput): Promise<void> {
   const files = []
   for (const path of paths) files.push(...(await readConfigurationFiles(path)))
   const options = flags.options === undefined ? {} : await readOptions(flags.options)

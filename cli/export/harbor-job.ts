@@ -103,8 +103,8 @@ const buildTrialConfig = ({ comparison, setting, trial }: ExportedTrial) => ({
 const LOCK_VERSION = 2
 
 /**
- * Records the inputs of a trial with the digest of its task. The environment is named as one of ours, so that Harbor does
- * not take the trial for a run in its own.
+ * Records the inputs of a trial with the digest of its task. The name of the environment begins with `assay:`, so
+ * that Harbor does not take the trial for a run of its own.
  */
 const buildTrialLock = ({ comparison, setting, trial }: ExportedTrial) => ({
   schema_version: LOCK_VERSION,

@@ -161,7 +161,7 @@ describe('with a registry', () => {
     const number = await registry.readFile(image.registryName ?? '', '/number')
     const other = await prepare(worker, { ...TASK, 'file.txt': 'other\n' })
     await worker.discard(image)
-    await worker.discard({ ...other, registryName: `registry.example.com/assay@${other.digest}` })
+    await worker.discard({ ...other, registryName: `images.example.com/assay@${other.digest}` })
     expect(await prepare(worker, { ...TASK, 'file.txt': 'other\n' })).toEqual(other)
     await expect(prepare(openWorker({ ...settings(), builds: false }), TASK)).rejects.toThrow('not in the registry')
     const again = await prepare(worker, TASK)

@@ -1,6 +1,6 @@
 /**
- * Protocol of resumable connections, between the relay of a sandbox (client) and the gateway (server). A connection of the
- * agent outlives the worker in the middle: the relay carries it over one pipe after the other.
+ * Defines how the relay of a sandbox (client) and the gateway (server) keep the connections of an agent open while one
+ * worker replaces another between them. The relay continues each connection over a new pipe.
  *
  * A pipe is a byte stream from the relay through a worker to the gateway. It consists of frames: type (1 byte), length of
  * the payload (4 bytes), payload. Offsets have 6 bytes; all numbers are big-endian.

@@ -1,22 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
-import { addModel } from '../../src/catalog/schema.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
 import type { ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
-import { createCredential } from '../../src/credentials/schema.ts'
-import { uploadedBundle } from '../../src/harnesses/bundles/bundle.ts'
-import { install } from '../../src/harnesses/bundles/install.ts'
 import { type ClientOptions, call } from '../../src/platform/http/client.ts'
 import { newKey } from '../../src/workspaces/key.ts'
+import { addScriptedSetting } from '../serve/compare-scripted.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { bundlesFolder } from '../support/harnesses/scripted-gateway.ts'
+import { provideNode } from '../support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun } from '../support/parts.ts'
 import { freePort } from '../support/system-postgres.ts'
 import { CHAOS } from './dataset.ts'
@@ -40,7 +37,6 @@ const turns = [
   { say: 'I think about what is left to do, and find nothing.', run: 'true', ...slowly },
   { say: 'It greets.', ...slowly },
 ]
-const MODEL = 'custom/scripted'
 const org = { org: 'local' }
 
 describe.each(HANDOVER_ENGINES.filter(({ isPossible }) => isPossible && hasPart('harnesses')))('$sandbox', (engine) => {
@@ -112,7 +108,7 @@ async function startFleet({ sandbox, open }: (typeof HANDOVER_ENGINES)[number]) 
   for (const program of programs) undo.defer(async () => void (await program.stop()))
   await Promise.all(programs.map((program) => program.ready()))
   const at = { url: `http://127.0.0.1:${apiPort}`, key }
-  const setting = await addSetting(at, sandbox)
+  const setting = await addScriptedSetting(at, [await addStreamingAgent(at)], sandbox)
   const all = undo.move()
   return {
     ...engine,
@@ -166,41 +162,6 @@ async function readLedger({ pool }: TestDatabase) {
       (select count(*)::int from gateway_calls where outcome = 'succeeded') as succeeded`,
   )
   return rows[0]
-}
-
-/** Uses the cached Node bundle, which is large. The worker fetches the uploaded program. */
-async function provideNode(data: string): Promise<void> {
-  const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
-  const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
-  const signal = AbortSignal.timeout(300_000)
-  const installed = await install(onlyNode, { folder: await bundlesFolder(), signal, onProgress: () => {} })
-  mkdirSync(join(data, 'harnesses'), { recursive: true })
-  for (const { source } of installed) symlinkSync(source, join(data, 'harnesses', basename(source)))
-}
-
-/** Adds the benchmark, the model and the harness. Returns the fields of a comparison that uses them. */
-async function addSetting(at: ClientOptions, sandbox: string) {
-  await patientUser(at).addBenchmark()
-  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
-  const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
-  const baseUrl = 'https://scripted.example.com/v1'
-  const prices = { input: 2, output: 10 }
-  await call(at, addModel, { params: org, body: { ...model, ...facts, prices, baseUrl } })
-  const secret = { apiKey: 'sk-0123456789abcdef' }
-  const { body: credential } = await call(at, createCredential, {
-    params: org,
-    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
-  })
-  const sandboxCredentialId = await vi.waitUntil(
-    async () => {
-      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
-      return sandboxes.find(({ id, available }) => id === sandbox && available)?.credentials[0]?.id
-    },
-    { timeout: 120_000 },
-  )
-  const harnesses = [await addStreamingAgent(at)]
-  const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
-  return { models, sandbox, sandboxCredentialId }
 }
 
 async function compare(fleet: Fleet, attempts: number): Promise<string> {

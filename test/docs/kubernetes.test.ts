@@ -30,7 +30,7 @@ const [, registrySettings = ''] = /^```yaml\n# kubernetes\.yaml, continued\n([\s
 
 test('the settings of a registry are valid', () => {
   const settings = parseSettings(`${files.find(({ name }) => name === 'kubernetes.yaml')?.content}${registrySettings}`)
-  expect(settings.registry?.repository).toBe('registry.example.com/assay')
+  expect(settings.registry?.repository).toBe('images.example.com/assay')
 })
 
 describe.runIf(testKubeconfig !== undefined && hasProgram('kubectl'))('docs/kubernetes.md in a cluster', () => {

@@ -12,6 +12,15 @@ const org = { org: 'local' }
 
 /** Compares these harnesses with a scripted mock model on a dataset with one task. Returns the comparison. */
 export async function compareScripted(at: ClientOptions, harnesses: string[]): Promise<string> {
+  const setting = await addScriptedSetting(at, harnesses, 'local')
+  // In sequence: that one program fits on the machine says nothing about the next.
+  const id = randomUUID()
+  await call(at, inBenchmark.create, { params: CHAOS, body: { id, ...setting, concurrency: 1 } })
+  return id
+}
+
+/** Adds the benchmark and a scripted mock model. Returns the fields of a comparison that uses them in a sandbox. */
+export async function addScriptedSetting(at: ClientOptions, harnesses: string[], sandbox: string) {
   await patientUser(at).addBenchmark()
   const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
   const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
@@ -26,16 +35,10 @@ export async function compareScripted(at: ClientOptions, harnesses: string[]): P
   const sandboxCredentialId = await vi.waitUntil(
     async () => {
       const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
-      return sandboxes.find(({ id, available }) => id === 'local' && available)?.credentials[0]?.id
+      return sandboxes.find(({ id, available }) => id === sandbox && available)?.credentials[0]?.id
     },
     { timeout: 120_000 },
   )
-  // In sequence: that one program fits on the machine says nothing about the next.
-  const id = randomUUID()
   const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
-  await call(at, inBenchmark.create, {
-    params: CHAOS,
-    body: { id, models, sandbox: 'local', sandboxCredentialId, concurrency: 1 },
-  })
-  return id
+  return { models, sandbox, sandboxCredentialId }
 }

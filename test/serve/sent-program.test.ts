@@ -1,19 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
-import { uploadedBundle } from '../../src/harnesses/bundles/bundle.ts'
-import { install } from '../../src/harnesses/bundles/install.ts'
 import { type ClientOptions, call, download } from '../../src/platform/http/client.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { CHAOS, writeDataset } from '../chaos/dataset.ts'
 import { patientUser } from '../chaos/patient.ts'
-import { bundlesFolder } from '../support/harnesses/scripted-gateway.ts'
+import { provideNode } from '../support/harnesses/scripted-gateway.ts'
 import { hasPart } from '../support/parts.ts'
 import { startService } from '../support/service.ts'
 import { compareScripted } from './compare-scripted.ts'
@@ -48,7 +46,7 @@ test.skipIf(!hasPart('harnesses'))(
   async () => {
     await using undo = new AsyncDisposableStack()
     const provider = undo.use(await startProvider(SCRIPT))
-    await haveNode()
+    await provideNode(data)
     writeDataset(join(folder, 'registry'), 1)
     const key = newKey()
     const service = await startService('serve', ['--data', data, '--port', '0'], {
@@ -87,16 +85,6 @@ test.skipIf(!hasPart('harnesses'))(
     expect(Buffer.from(bytes).toString()).toContain('It greets.')
   },
 )
-
-/** Uses the cached Node bundle, which is large. The worker fetches the uploaded program. */
-async function haveNode(): Promise<void> {
-  const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
-  const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
-  const signal = AbortSignal.timeout(300_000)
-  const installed = await install(onlyNode, { folder: await bundlesFolder(), signal, onProgress: () => {} })
-  mkdirSync(join(data, 'harnesses'), { recursive: true })
-  for (const { source } of installed) symlinkSync(source, join(data, 'harnesses', basename(source)))
-}
 
 const org = { org: 'local' }
 

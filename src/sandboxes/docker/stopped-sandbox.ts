@@ -94,7 +94,7 @@ export async function collectFrom(
 
 type TarReader = (tar: Readable) => Promise<FilteredTar>
 
-/** Reads files through the engine. Throws if the container is gone, because its files are unknown then. */
+/** Reads files through the engine. Throws SandboxUnavailable if the engine has removed the container. */
 async function collectThroughEngine(
   engine: DockerEngine,
   container: StoppedContainer,

@@ -43,7 +43,7 @@ export const createImageBuilder = (
 ): ImageBuilder => ({ settings, registry: connectRegistry(settings), storeDigests: new Map(), ...options })
 
 const NO_REGISTRY =
-  'Kubernetes sandboxes build a Dockerfile only if a registry is configured. Add registry with a repository, such as registry.example.com/assay, to the file of ASSAY_KUBERNETES; or build the image, push it and set docker_image in the task.'
+  'Kubernetes sandboxes build a Dockerfile only if a registry is configured. Add registry with a repository, such as images.example.com/assay, to the file of ASSAY_KUBERNETES; or build the image, push it and set docker_image in the task.'
 
 /** Finds the image of a Dockerfile in the registry, or builds and pushes it. */
 export async function prepareBuilt(
@@ -84,8 +84,8 @@ async function computeTag({ text }: CheckedDockerfile, { context, target, args }
 type BuiltImage = { image: Image; accounts: AccountFiles }
 
 /**
- * Annotation of the manifest with the account files of the image, which would otherwise have to be read in a pod. It marks
- * a complete image of ours.
+ * Annotation of the manifest with the account files of the image, so that no pod has to be started to read them. Only
+ * complete images that Assay has pushed have it.
  */
 const ACCOUNTS = 'dev.assay.accounts'
 const AccountsAnnotation = z.object({ passwd: z.string().optional(), group: z.string().optional() })

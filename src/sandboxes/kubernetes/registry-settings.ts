@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 
-const HINT = 'must be a registry and a path, such as registry.example.com/assay'
+const HINT = 'must be a registry and a path, such as images.example.com/assay'
 /** A registry, recognised by a dot or a port as elsewhere, and a path. */
 const Repository = z
   .string()

@@ -95,7 +95,7 @@ test('a web page in place of a registry is reported, and an index of several pla
 test('the credential is never sent without TLS unless the settings say so', async () => {
   await using plain = await startServer((_, response) => answer(response, 200, {}, '{}'))
   const challenge = { 'www-authenticate': `Bearer realm="http://127.0.0.1:${plain.port}/token"` }
-  const settings = RegistrySettings.parse({ repository: 'registry.example.com/assay', username: 'a', passwordFile })
+  const settings = RegistrySettings.parse({ repository: 'images.example.com/assay', username: 'a', passwordFile })
   const secure = connectRegistry(settings, {
     fetch: async () => new Response('', { status: 401, headers: challenge }),
   })
@@ -104,7 +104,7 @@ test('the credential is never sent without TLS unless the settings say so', asyn
 })
 
 test.each([
-  ['registry.example.com/assay', false, 'https://registry.example.com'],
+  ['images.example.com/assay', false, 'https://images.example.com'],
   ['registry:5000/assay', true, 'http://registry:5000'],
   ['docker.io/team/assay', false, 'https://registry-1.docker.io'],
 ])('%s is asked at its own address', (repository, insecure, origin) => {
@@ -114,19 +114,19 @@ test.each([
 test.each([
   [{ repository: 'assay' }, /registry and a path/],
   [{ repository: 'team/assay' }, /registry and a path/],
-  [{ repository: 'https://registry.example.com/assay' }, /registry and a path/],
-  [{ repository: 'registry.example.com/assay:latest' }, /registry and a path/],
-  [{ repository: 'registry.example.com/assay', username: 'a' }, /username and passwordFile together/],
-  [{ repository: 'registry.example.com/a', username: 'a', passwordFile: 'b', authFile: 'c' }, /either username/],
-  [{ repository: 'registry.example.com/assay', password: 'secret' }, /password/],
+  [{ repository: 'https://images.example.com/assay' }, /registry and a path/],
+  [{ repository: 'images.example.com/assay:latest' }, /registry and a path/],
+  [{ repository: 'images.example.com/assay', username: 'a' }, /username and passwordFile together/],
+  [{ repository: 'images.example.com/a', username: 'a', passwordFile: 'b', authFile: 'c' }, /either username/],
+  [{ repository: 'images.example.com/assay', password: 'secret' }, /password/],
 ])('refuses the settings %j', (settings, message) => {
   expect(RegistrySettings.safeParse(settings).error?.message).toMatch(message)
 })
 
 test('reads and writes files with credentials', () => {
   const credential = { username: 'robot', password: 's3cret:word' }
-  const text = formatAuthFile('registry.example.com/team/assay', credential)
-  expect(parseAuthFile(text, 'registry.example.com')).toEqual(credential)
+  const text = formatAuthFile('images.example.com/team/assay', credential)
+  expect(parseAuthFile(text, 'images.example.com')).toEqual(credential)
   const hub = { auths: { 'https://index.docker.io/v1/': { auth: Buffer.from('robot:x').toString('base64') } } }
   expect(parseAuthFile(JSON.stringify(hub), 'docker.io')).toEqual({ username: 'robot', password: 'x' })
   expect(() => parseAuthFile('{"credsStore":"desktop"}', 'a.example')).toThrow(
@@ -134,5 +134,5 @@ test('reads and writes files with credentials', () => {
   )
   expect(() => parseAuthFile('s3cret', 'a.example')).toThrow(/not in the format/)
   expect(() => parseAuthFile('s3cret', 'a.example')).not.toThrow(/s3cret/)
-  expect(formatAuthFile('registry.example.com/assay', undefined)).toBe('{"auths":{}}')
+  expect(formatAuthFile('images.example.com/assay', undefined)).toBe('{"auths":{}}')
 })

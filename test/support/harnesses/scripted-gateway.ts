@@ -1,7 +1,10 @@
-import { join } from 'node:path'
+import { mkdir, symlink } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { closeGrant, openGrant } from '../../../src/gateway/grants.ts'
 import { openSandboxPort, SANDBOX_GATEWAY_URL } from '../../../src/gateway/sandbox-port.ts'
+import { uploadedBundle } from '../../../src/harnesses/bundles/bundle.ts'
+import { install } from '../../../src/harnesses/bundles/install.ts'
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import type { Level, Protocol, WireLevel } from '../../../src/harnesses/model-access.ts'
 import { newId } from '../../../src/platform/ids.ts'
@@ -66,3 +69,13 @@ export type ScriptedGateway = Awaited<ReturnType<typeof openScriptedGateway>>
 
 /** Folder of installed bundles, cached between runs. */
 export const bundlesFolder = async (): Promise<string> => join(await cacheFolder(), 'harnesses')
+
+/** Links the cached Node bundle, which is large, into a data folder. Workers then fetch only uploaded programs. */
+export async function provideNode(dataFolder: string): Promise<void> {
+  const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
+  const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
+  const signal = AbortSignal.timeout(300_000)
+  const installed = await install(onlyNode, { folder: await bundlesFolder(), signal, onProgress: () => {} })
+  await mkdir(join(dataFolder, 'harnesses'), { recursive: true })
+  for (const { source } of installed) await symlink(source, join(dataFolder, 'harnesses', basename(source)))
+}
