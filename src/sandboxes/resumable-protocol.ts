@@ -17,10 +17,10 @@
  * | reset       |                                      | both    | the other end of the connection is gone |
  *
  * `received` is the offset of the next byte that the sender of the frame expects; the other side sends again from there.
- * A side keeps what is not acknowledged, and sends at most `WINDOW_BYTES` more than that. A byte is acknowledged when the
+ * Each side keeps bytes that are not acknowledged, at most `WINDOW_BYTES`, and then stops sending. A byte is acknowledged when the
  * program behind the connection has taken it, so a program that does not read stops its peer and never a pipe.
  *
- * The relay sends nothing before `welcome`, so a gateway that it loses before has seen no byte. A pipe that ends before
+ * The relay sends nothing before `welcome`, so that a gateway which is lost earlier has seen no byte. A pipe that ends before
  * `reset` or both `end`s is broken. Both sides keep its connection for `RESUME_MS`. An id belongs to the grant that opened
  * it. A second pipe of a connection replaces the first. After a protocol error the gateway closes pipe and connection.
  */
