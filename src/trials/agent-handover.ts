@@ -10,11 +10,19 @@ import {
 /** How a running agent passes from a process that died, or that stops, to the next one that runs the trial. */
 export type AgentHandover = {
   /** The agent that an earlier process left in a sandbox. Undefined if the agent must be started. */
-  agent: { sandboxId: string; elapsedMs: number } | undefined
+  agent: LeftAgent | undefined
   /** Stores that another process can adopt the agent in this sandbox. Does not fail: it is only needed if this one dies. */
   onAdoptable(sandboxId: string): Promise<void>
   /** Returns true if the trial was aborted because another process continues it. */
   isTakenOver(abortReason: unknown): boolean
+}
+
+type LeftAgent = {
+  sandboxId: string
+  /** Time that the agent has used. */
+  elapsedMs: number
+  /** Time during which no process attended the agent. It does not count, because the agent could not call its model. */
+  unattendedMs: number
 }
 
 /** The agent that an earlier process left cannot be continued. The trial must be started again without its sandbox. */
@@ -43,7 +51,7 @@ export async function startOrAdopt(
 ): Promise<Sandbox> {
   signal.throwIfAborted()
   const spec = { ...plain, isAdoptable: true }
-  const sandbox = handover.agent ? await adopt(provider, spec) : await provider.start(spec)
+  const sandbox = handover.agent ? await adopt(provider, handover.agent, spec) : await provider.start(spec)
   const { leave, kill, exited } = sandbox
   const stop = (): Promise<void> => (leave && handover.isTakenOver(signal.reason) ? leave() : kill())
   killOnAbort({ kill: stop, exited }, signal)
@@ -54,8 +62,13 @@ export async function startOrAdopt(
  * Adopts a sandbox. If it disappears later, or if the agent fails, the cause is unknown: the former process may have ended
  * it, or the agent may have lost its connection while there was no process. The agent is then started again.
  */
-async function adopt(provider: SandboxProvider, spec: SandboxSpec): Promise<Sandbox> {
-  const sandbox = await provider.adopt?.(spec)
+async function adopt(
+  provider: SandboxProvider,
+  { unattendedMs }: LeftAgent,
+  { limits, ...spec }: SandboxSpec,
+): Promise<Sandbox> {
+  const seconds = limits.seconds + unattendedMs / 1000
+  const sandbox = await provider.adopt?.({ ...spec, limits: { ...limits, seconds } })
   if (!sandbox) throw new AgentLost('The sandbox of the agent no longer exists.')
   const observeExit = async (): Promise<Exit> => {
     const exit = await sandbox.exited.catch((error: unknown) => {

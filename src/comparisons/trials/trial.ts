@@ -32,7 +32,7 @@ import { type CalibrationInput, CredentialGone, type TrialEngine, type VerifySet
 import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
 import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
 import { deferWaiting, type TrialPayload, toTrialJobType } from './queue/queue.ts'
-import { findRunningAgent, type RunningAgent } from './queue/sql.ts'
+import { type RunningAgent, takeRunningAgent } from './queue/sql.ts'
 import { toHandover } from './running-agent.ts'
 import {
   type AttemptEnding,
@@ -174,7 +174,8 @@ async function runOrContinue(
   job: Job<TrialPayload>,
 ): Promise<AttemptEnding> {
   const { step = () => {} } = deps
-  const agent = trial.state === 'running' ? await findRunningAgent(deps.db, trial) : undefined
+  const take = (tx: Db) => takeRunningAgent(tx, trial, job.unattendedMs)
+  const agent = trial.state === 'running' ? await job.write(take) : undefined
   const continued = agent && (await openModel(deps, trial, agent.grantId))
   try {
     if (continued) return await runWithModel(deps, trial, task, { job, model: continued, agent })

@@ -403,6 +403,7 @@ export interface JobLimits {
 
 export interface Jobs {
   attempt: Generated<number>;
+  attended_until: Timestamp | null;
   cancel_requested: Generated<boolean>;
   crashes: Generated<number>;
   created_at: Generated<Timestamp>;
@@ -512,6 +513,7 @@ export interface RunningAgents {
   ordinal: number;
   sandbox_id: string;
   started_at: Generated<Timestamp>;
+  unattended_ms: Generated<number>;
 }
 
 export interface SandboxOffers {

@@ -16,6 +16,7 @@ const job: ClaimedJob = {
   failuresMax: 5,
   crashes: 0,
   deaths: 0,
+  unattendedMs: 0,
   memoryMb: 0,
 }
 

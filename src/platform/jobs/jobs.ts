@@ -66,6 +66,8 @@ export type Job<P> = {
   attempt: number
   /** Number of earlier attempts whose worker died. From the second on, a job that declares memory runs alone on its host. */
   deaths: number
+  /** Time since the worker of the previous attempt was last known to be alive. 0 for the first attempt. */
+  unattendedMs: number
   /** Aborts with a `JobCanceled`, `LeaseLost` or `WorkerStopped` as its reason. */
   signal: AbortSignal
   /** Commits `work` and the end of the job in one transaction, only while the lease is held. Call it once, last. */

@@ -40,9 +40,16 @@ test('heartbeats renew the lease of a job that outlasts it', async () => {
 test('the jobs of a dead worker are taken over before their leases expire', async () => {
   await using database = await effectsDatabase()
   await leaveJobOfSilentWorker(database)
-  const handlers = [createNoteHandler((job) => job.finish((tx) => addEffect(tx, `attempt ${job.attempt}`)))]
+  const unattendedMs: number[] = []
+  const handlers = [
+    createNoteHandler((job) => {
+      unattendedMs.push(job.unattendedMs)
+      return job.finish((tx) => addEffect(tx, `attempt ${job.attempt}`))
+    }),
+  ]
   await using _worker = testWorker(database, { handlers })
   await eventually(() => effects(database)).toEqual(['attempt 2'])
+  expect(unattendedMs).toEqual([expect.toSatisfy((ms: number) => ms >= 60_000 && ms < 120_000)])
 })
 
 test('a worker that does not report keeps its jobs while it has a session', async () => {

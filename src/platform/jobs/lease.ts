@@ -40,6 +40,7 @@ export function toJob<P>(lease: Lease, payload: P): Job<P> {
     payload,
     attempt: lease.job.attempt,
     deaths: lease.job.deaths,
+    unattendedMs: lease.job.unattendedMs,
     signal: lease.abort.signal,
     finish: (work) => finish(lease, work),
     write: (work) => write(lease, work),

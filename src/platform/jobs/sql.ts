@@ -22,6 +22,7 @@ export type ClaimedJob = {
   failuresMax: number
   crashes: number
   deaths: number
+  unattendedMs: number
   everySeconds: number | null
   memoryMb: number
   leaseId: string
@@ -72,6 +73,7 @@ export async function insertSelected(tx: Db, settings: JobTypeSettings, select: 
         failures = 0,
         crashes = 0,
         deaths = 0,
+        attended_until = null,
         error = null,
         finished_at = null
       where jobs.state in ('failed', 'canceled') or jobs.cancel_requested
@@ -247,6 +249,7 @@ export const takeQuery = ({ workerId, leaseMs }: Claimer, { jobCounts, served }:
   -- As an array: for a join the planner expects so many rows that it scans the whole table.
   where id = any(array(select id from locked))
   returning id, type, payload, attempt, failures, failures_max as "failuresMax", crashes, deaths,
+    coalesce(extract(epoch from statement_timestamp() - attended_until) * 1000, 0)::float8 as "unattendedMs",
     every_seconds as "everySeconds", memory_mb as "memoryMb", lease_id as "leaseId"`
 
 /** Renews leases and returns those still held. Skips locked rows: they are in a transaction of the lease's owner. */
@@ -304,7 +307,8 @@ export function putBack(db: Db, lease: LeaseKey, failure?: JobFailure): Promise<
     : sql``
   return changesRow(
     db,
-    sql`update jobs set ${requeueOrCancel}, ${clearLease}${later} where id = ${lease.id} and lease_id = ${lease.leaseId}`,
+    sql`update jobs set ${requeueOrCancel}, ${clearLease}, attended_until = now()${later}
+      where id = ${lease.id} and lease_id = ${lease.leaseId}`,
   )
 }
 
@@ -334,6 +338,7 @@ export const reapDead = (db: Db, silentMs: number | undefined): Promise<boolean>
   changesRow(
     db,
     sql`update jobs set ${requeueOrCancel}, ${clearLease}, crashes = crashes + 1, deaths = deaths + 1,
+        attended_until = coalesce((select seen_at from workers where workers.id = worker_id), least(leased_until, now())),
         memory_mb = case when memory_mb > 0 and deaths + 1 >= ${ALONE_AFTER_DEATHS} then ${ALL_MEMORY_MB}
           else memory_mb end
       where id in (

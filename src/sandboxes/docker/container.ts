@@ -6,6 +6,7 @@ import {
   HOSTNAME,
   type SandboxIdentity,
 } from '../kernel/accounts.ts'
+import { computeSelfEndSeconds } from '../kernel/exit.ts'
 import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
@@ -17,8 +18,6 @@ import type { RefusedProcesses } from './refused-processes.ts'
 const MEGABYTE = 1024 * 1024
 /** Additional processes in the container: the first process and the timer. */
 const SPARE_PROCESSES = 2
-/** Seconds after its time limit at which a sandbox ends by itself, in case its server has died. */
-const SPARE_SECONDS = 10
 const TMPFS = 'rw,exec,mode=1777'
 /** The container itself, in which no name server answers. Only names of the sandbox network are resolved. */
 const NO_NAME_SERVER = '127.0.0.1'
@@ -158,8 +157,8 @@ function buildFirstCommand(
   spec: SandboxSpec,
   identity: SandboxIdentity,
 ): string[] {
-  const { command, limits } = spec
-  const seconds = String(Math.ceil(limits.seconds) + SPARE_SECONDS)
+  const { command } = spec
+  const seconds = String(computeSelfEndSeconds(spec))
   // A sandbox without a command runs until its time limit.
   if (launcher === undefined) return command ?? ['sleep', seconds]
   if (command === null)

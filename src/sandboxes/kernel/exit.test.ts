@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { parseExitCode, type SandboxEnding, toExit } from './exit.ts'
+import { RESUME_MS } from '../resumable-protocol.ts'
+import { computeSelfEndSeconds, parseExitCode, type SandboxEnding, toExit } from './exit.ts'
 
 const PLAIN: SandboxEnding = {
   stopped: undefined,
@@ -50,4 +51,11 @@ test.each<[string | undefined, number | undefined]>([
 
 test('an impossible exit code is not a success', () => {
   expect(toExit({ ...PLAIN, code: parseExitCode('-17') })).toMatchObject({ code: null, limit: null })
+})
+
+test('a sandbox that waits for another worker does not end by itself before that worker may come', () => {
+  const limits = { memoryMb: 1, cpus: 1, diskMb: 1, pids: 1, shmMb: 1, seconds: 60, outputBytes: 1 }
+  const plain = computeSelfEndSeconds({ limits, isAdoptable: false })
+  expect(plain).toBeGreaterThan(limits.seconds)
+  expect(computeSelfEndSeconds({ limits, isAdoptable: true }) - plain).toBe(RESUME_MS / 1000)
 })

@@ -1,4 +1,14 @@
-import type { Exit, LimitKind } from '../sandbox.ts'
+import { RESUME_MS } from '../resumable-protocol.ts'
+import type { Exit, LimitKind, SandboxSpec } from '../sandbox.ts'
+
+const SPARE_SECONDS = 10
+
+/**
+ * Returns the seconds after which a sandbox ends by itself, in case its worker has died. An adoptable one may wait for the
+ * next worker, which does not count that time.
+ */
+export const computeSelfEndSeconds = ({ limits, isAdoptable }: Pick<SandboxSpec, 'limits' | 'isAdoptable'>): number =>
+  Math.ceil(limits.seconds) + SPARE_SECONDS + (isAdoptable ? RESUME_MS / 1000 : 0)
 
 /** Observations about a sandbox that has ended. */
 export type SandboxEnding = {

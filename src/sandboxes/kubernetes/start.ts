@@ -3,6 +3,7 @@ import { mkdir, realpath, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { create as pack, x as unpack } from 'tar'
 import { resolveAccount } from '../kernel/accounts.ts'
+import { computeSelfEndSeconds } from '../kernel/exit.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
@@ -144,7 +145,7 @@ const commandBuilder =
     env: { ...spec.image.env, ...spec.env, ...overrides.env },
     workdir: overrides.workdir ?? spec.workdir ?? spec.image.workdir,
     input: overrides.input ?? '',
-    seconds: overrides.seconds ?? spec.limits.seconds + SPARE_SECONDS,
+    seconds: overrides.seconds ?? computeSelfEndSeconds(spec),
     output: overrides.output ?? { file: spec.outputFile, maxBytes: spec.limits.outputBytes },
   })
 
@@ -159,9 +160,6 @@ async function runCommand(
     ? startRecordedCommand(cluster, name, { ...command, startTime })
     : startCommand(cluster, name, command)
 }
-
-/** Seconds after its time limit at which a command ends by itself, in case its worker has died. */
-const SPARE_SECONDS = 10
 
 /** Closes the ports, returns reserved resources, and copies writable folders back to this machine. */
 async function finishSandbox(

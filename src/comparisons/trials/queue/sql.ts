@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { DEFAULT_LIMITS } from '../../../harbor/limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
+import type { AgentHandover } from '../../../trials/agent-handover.ts'
 import { CALIBRATION_RULES } from '../../../trials/calibrate.ts'
 import { formatTrialId } from '../../plan.ts'
 import { toSharedBudgetId } from '../../sql.ts'
@@ -215,27 +216,40 @@ export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
     .execute()
 
 /** The sandbox of an agent that outlived its worker, and the grant with which it calls its model. */
-export type RunningAgent = { sandboxId: string; grantId: string; elapsedMs: number }
+export type RunningAgent = NonNullable<AgentHandover['agent']> & { grantId: string }
 
-/** Finds the agent that an earlier worker of a running trial left. */
-export const findRunningAgent = (db: Db, { comparison, ordinal }: TrialKey): Promise<RunningAgent | undefined> =>
+/**
+ * Finds the agent that an earlier worker of a running trial left, and adds the time since then to the time during which
+ * no worker attended it.
+ */
+export const takeRunningAgent = (
+  db: Db,
+  { comparison, ordinal }: TrialKey,
+  unattendedMs: number,
+): Promise<RunningAgent | undefined> =>
   db
-    .selectFrom('running_agents')
-    .select(['sandbox_id as sandboxId', 'grant_id as grantId'])
-    .select(sql<number>`(extract(epoch from now() - started_at) * 1000)::float8`.as('elapsedMs'))
+    .updateTable('running_agents')
+    .set({ unattended_ms: sql<number>`unattended_ms + ${unattendedMs}` })
     .where('comparison', '=', comparison)
     .where('ordinal', '=', ordinal)
+    .returning(['sandbox_id as sandboxId', 'grant_id as grantId', 'unattended_ms as unattendedMs'])
+    .returning(
+      sql<number>`greatest(0, extract(epoch from now() - started_at) * 1000 - unattended_ms)::float8`.as('elapsedMs'),
+    )
     .executeTakeFirst()
 
-/** Stores the agent of a running trial. One that was adopted keeps its start. */
-export const recordRunningAgent = (db: Db, { comparison, ordinal }: TrialKey, agent: Omit<RunningAgent, 'elapsedMs'>) =>
+/** Stores the agent of a running trial. One that was adopted keeps its times. */
+export const recordRunningAgent = (
+  db: Db,
+  { comparison, ordinal }: TrialKey,
+  { sandboxId, grantId }: Pick<RunningAgent, 'sandboxId' | 'grantId'>,
+) =>
   sql`
     insert into running_agents as old (comparison, ordinal, sandbox_id, grant_id)
-    values (${comparison}, ${ordinal}, ${agent.sandboxId}, ${agent.grantId})
+    values (${comparison}, ${ordinal}, ${sandboxId}, ${grantId})
     on conflict (comparison, ordinal) do update set sandbox_id = excluded.sandbox_id, grant_id = excluded.grant_id,
-      started_at = case when old.sandbox_id = excluded.sandbox_id then old.started_at else excluded.started_at end`.execute(
-    db,
-  )
+      started_at = excluded.started_at, unattended_ms = 0
+      where old.sandbox_id <> excluded.sandbox_id`.execute(db)
 
 export const deleteRunningAgent = (db: Db, { comparison, ordinal }: TrialKey) =>
   db.deleteFrom('running_agents').where('comparison', '=', comparison).where('ordinal', '=', ordinal).execute()
