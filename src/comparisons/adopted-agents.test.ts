@@ -41,5 +41,5 @@ test('time during which no worker attended an agent does not count', async () =>
 async function loseWorker(db: Db): Promise<void> {
   await sql`update running_agents set started_at = started_at - interval '12 minutes'`.execute(db)
   await sql`update jobs set leased_until = now() - interval '10 minutes' where state = 'running'`.execute(db)
-  await reapDead(db, undefined)
+  await reapDead(db)
 }

@@ -36,6 +36,6 @@ test('a trial that ends its worker four times scores 0, and three times costs no
 /** Takes the running jobs away from their worker, as if it had died. */
 async function loseWorker(db: Db): Promise<never> {
   await sql`update jobs set leased_until = now() - interval '1 s' where state = 'running'`.execute(db)
-  await reapDead(db, undefined)
+  await reapDead(db)
   throw new Error('The worker is dead.')
 }

@@ -13,6 +13,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { codeOf } from '../platform/errors.ts'
 import { newId } from '../platform/ids.ts'
 import { Problem } from '../platform/problem.ts'
+import { hasProcessEnded } from '../platform/processes.ts'
 import { deleteUnusedContent, insertContent, listUnusedContents, touchContents } from './sql.ts'
 
 type ContentDeps = { db: Db; blobs: Blobs }
@@ -135,15 +136,6 @@ async function takeOwnership(path: string): Promise<boolean> {
     throw error
   } finally {
     await rm(draft, { force: true })
-  }
-}
-
-function hasProcessEnded(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return false
-  } catch (error) {
-    return codeOf(error) === 'ESRCH'
   }
 }
 

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { expect, test } from 'vitest'
@@ -57,15 +60,36 @@ test('a worker that does not report keeps its jobs while it has a session', asyn
   const workerId = await leaveJobOfSilentWorker(database)
   const session = new pg.Client({ connectionString: database.url, application_name: nameSession(workerId) })
   await session.connect()
-  expect(await reapDead(database.db, 1_000)).toBe(false)
+  expect(await reapDead(database.db, { silentMs: 1_000 })).toBe(false)
   await session.end()
-  expect(await reapDead(database.db, undefined)).toBe(false)
-  await eventually(() => reapDead(database.db, 1_000)).toBe(true)
+  expect(await reapDead(database.db)).toBe(false)
+  await eventually(() => reapDead(database.db, { silentMs: 1_000 })).toBe(true)
+})
+
+test('a worker continues the jobs of ended processes of its host before it starts others', async () => {
+  const child = spawn('true')
+  await once(child, 'exit')
+  for (const [processId, order] of [
+    [child.pid, ['orphan', 'next']],
+    [process.ppid, ['next']],
+  ] as const) {
+    await using database = await effectsDatabase()
+    await leaveJobOfSilentWorker(database, { host: hostname(), processId: processId ?? 0 })
+    await enqueue(database.db, noteJob, { text: 'next' })
+    const started: string[] = []
+    const handlers = [createNoteHandler(async (job) => void started.push(job.payload.text))]
+    await using _worker = testWorker(database, { handlers, slots: 1, leaseMs: 600_000 })
+    await eventually(() => started).toContain('next')
+    expect(started).toEqual(order)
+  }
 })
 
 /** Creates a job with a valid lease of a worker that has not reported for a minute. */
-async function leaveJobOfSilentWorker(database: Database): Promise<string> {
-  const worker = { id: newId(), host: 'elsewhere', processId: 1 }
+async function leaveJobOfSilentWorker(
+  database: Database,
+  process = { host: 'elsewhere', processId: 1 },
+): Promise<string> {
+  const worker = { id: newId(), ...process }
   await upsertWorker(database.db, worker)
   await database.pool.query(`update workers set seen_at = now() - interval '1 minute'`)
   await enqueue(database.db, noteJob, { text: 'orphan' })

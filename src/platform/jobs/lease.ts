@@ -108,7 +108,7 @@ export async function sendHeartbeat(
 ): Promise<boolean> {
   await renewOpenLeases(db, leaseMs, [...leases].filter(isOpen))
   await upsertWorker(db, worker)
-  return reapDead(db, silentMs)
+  return reapDead(db, { silentMs })
 }
 
 const isOpen = (lease: Lease) => lease.state === 'held' || lease.state === 'ending'

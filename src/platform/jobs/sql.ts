@@ -330,11 +330,40 @@ export const nameSession = (workerId: string): string => `${SESSION_PREFIX}${wor
 
 const SESSION_PREFIX = 'assay-jobs '
 
+const hasNoSession = sql`not exists (
+  select from pg_stat_activity where application_name = ${SESSION_PREFIX} || workers.id
+)`
+
 /**
- * Requeues the jobs of dead workers: those whose lease expired and, if `silentMs` is given, those of workers that have
- * no session and did not report for that long. Counts a crash and not a failure; `runJob` decides how many are too many.
+ * Lists the processes of workers of this host that hold jobs but have no session. A worker with the id of this process
+ * is listed only if it registered before this process started, `uptimeMs` ago.
  */
-export const reapDead = (db: Db, silentMs: number | undefined): Promise<boolean> =>
+export async function listSilentProcesses(
+  db: Db,
+  { host, processId }: WorkerRow,
+  uptimeMs: number,
+): Promise<{ workerId: string; processId: number }[]> {
+  const { rows } = await sql<{ workerId: string; processId: number }>`
+    select id as "workerId", process_id as "processId" from workers
+    where host = ${host} and ${hasNoSession}
+      and (process_id <> ${processId} or started_at < now() - ${uptimeMs}::float8 * interval '1 ms')
+      and exists (select from jobs where worker_id = workers.id and state = 'running')
+  `.execute(db)
+  return rows
+}
+
+type DeadWorkers = {
+  /** Workers that have no session and did not report for this long are dead. */
+  silentMs?: number | undefined
+  /** Workers that are known to be dead. */
+  workerIds?: readonly string[] | undefined
+}
+
+/**
+ * Requeues the jobs of dead workers, and those whose lease expired. Counts a crash and not a failure; `runJob` decides how
+ * many are too many.
+ */
+export const reapDead = (db: Db, { silentMs, workerIds = [] }: DeadWorkers = {}): Promise<boolean> =>
   changesRow(
     db,
     sql`update jobs set ${requeueOrCancel}, ${clearLease}, crashes = crashes + 1, deaths = deaths + 1,
@@ -342,11 +371,10 @@ export const reapDead = (db: Db, silentMs: number | undefined): Promise<boolean>
         memory_mb = case when memory_mb > 0 and deaths + 1 >= ${ALONE_AFTER_DEATHS} then ${ALL_MEMORY_MB}
           else memory_mb end
       where id in (
-        select id from jobs where state = 'running' and (leased_until < now() or worker_id in (
+        select id from jobs
+        where state = 'running' and (leased_until < now() or worker_id = any(${workerIds}::uuid[]) or worker_id in (
           select workers.id from workers
-          where seen_at < now() - ${silentMs ?? null}::float8 * interval '1 ms' and not exists (
-            select from pg_stat_activity where application_name = ${SESSION_PREFIX} || workers.id
-          )
+          where seen_at < now() - ${silentMs ?? null}::float8 * interval '1 ms' and ${hasNoSession}
         )) for update skip locked
       )`,
   )

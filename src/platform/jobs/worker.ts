@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { connect, type Database, type Db, executePrepared } from '../db/db.ts'
 import { createWakeSignal, listenTo, type WakeSignal } from '../db/notices.ts'
 import { derivedId, newId } from '../ids.ts'
+import { hasProcessEnded } from '../processes.ts'
 import { admit } from './admission.ts'
 import { defineRecurringJob, type JobHandler, type JobLog, WorkerStopped } from './jobs.ts'
 import { createLease, type Lease, loseLease, sendHeartbeat } from './lease.ts'
@@ -13,11 +14,13 @@ import {
   type Claimer,
   deleteEnded,
   deleteWorker,
+  listSilentProcesses,
   lockClaims,
   nameSession,
   putBack,
   queueQuery,
   type RecurringJobRow,
+  reapDead,
   recordStarts,
   takeQuery,
   upsertRecurring,
@@ -181,6 +184,14 @@ async function claimLoop(state: WorkerState): Promise<void> {
 async function register(db: Db, { worker, recurring }: WorkerState): Promise<void> {
   await upsertWorker(db, worker)
   for (const job of recurring) await upsertRecurring(db, job)
+  await reapPredecessors(db, worker)
+}
+
+/** Requeues the jobs of processes of this host that have ended, so that they are continued before others start. */
+async function reapPredecessors(db: Db, worker: WorkerRow): Promise<void> {
+  const silent = await listSilentProcesses(db, worker, process.uptime() * 1000)
+  const dead = silent.filter(({ processId }) => processId === worker.processId || hasProcessEnded(processId))
+  if (dead.length > 0) await reapDead(db, { workerIds: dead.map(({ workerId }) => workerId) })
 }
 
 async function claimFreeSlots(state: WorkerState): Promise<void> {

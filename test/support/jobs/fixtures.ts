@@ -89,7 +89,7 @@ export const claimJobs = async (db: Db, options: ClaimOptions): Promise<ClaimedJ
 export const stealLease = (database: Database, id: string): Promise<boolean> =>
   transact(database.db, async (tx) => {
     await sql`update jobs set leased_until = now() - interval '1 s' where id = ${id} and state = 'running'`.execute(tx)
-    return reapDead(tx, undefined)
+    return reapDead(tx)
   })
 
 /** Creates a gate that stays closed until a test opens it. */
