@@ -13,7 +13,7 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { findRecipeFault } from '../../taskgen/environment/dockerfile.ts'
 import { recipe } from '../languages/recipe.ts'
 import { runSuite } from '../run-suite.ts'
-import type { ServiceUse } from './service.ts'
+import type { ServiceUse } from './servers.ts'
 import { addServices, planServices } from './services.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 1_800_000 })

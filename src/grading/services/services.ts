@@ -1,12 +1,6 @@
 import { type EnvRecipe, quoteWord } from '../languages/recipe.ts'
 import type { ServicePlan } from '../suite.ts'
-import { memcached, redis } from './caches.ts'
-import { mariadb } from './mariadb.ts'
-import { postgres } from './postgres.ts'
-import type { Service, ServiceUse } from './service.ts'
-
-/** Every server that tests can have. */
-export const services: readonly Service[] = [postgres, mariadb, redis, memcached]
+import { type Service, type ServiceUse, services } from './servers.ts'
 
 /** Command of the image that starts the servers, for agents and people. The grader brings its own copy. */
 export const START_COMMAND = 'start-services'

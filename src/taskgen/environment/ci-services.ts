@@ -1,5 +1,4 @@
-import type { ServiceUse } from '../../grading/services/service.ts'
-import { services as knownServices } from '../../grading/services/services.ts'
+import { services as knownServices, type ServiceUse } from '../../grading/services/servers.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { isTable, type Value, type ValueTable } from '../../harbor/fields.ts'
 import { createReport, sanitizeText } from '../../harbor/report.ts'
