@@ -1,5 +1,4 @@
-import { findSourceLanguage, languages } from './languages/languages.ts'
-import { OTHER_DEPENDENCY_FILES, OTHER_TESTS } from './languages/other-sources.ts'
+import { findSourceLanguage, languages, OTHER_DEPENDENCY_FILES, OTHER_TESTS } from './languages/languages.ts'
 
 /** Class of a file in the split of a change: `source` and `test` are applied, all others form the rest. */
 export type PathKind = 'source' | 'test' | 'docs' | 'generated' | 'dependencies' | 'ci' | 'other'

@@ -1,9 +1,8 @@
 import { cpp } from './cpp.ts'
 import { go } from './go.ts'
 import { java } from './java.ts'
-import type { LanguageEcosystem, Runner, RunnerSetup, SourceLanguage } from './language.ts'
+import type { LanguageEcosystem, Runner, RunnerSetup, SourceLanguage, TestFileRules } from './language.ts'
 import { node } from './node.ts'
-import { OTHER_SOURCES } from './other-sources.ts'
 import { php } from './php.ts'
 import { python } from './python.ts'
 import { ruby } from './ruby.ts'
@@ -12,7 +11,41 @@ import { rust } from './rust.ts'
 /** Every ecosystem for which tasks can be created. */
 export const languages: readonly LanguageEcosystem[] = [python, node, go, rust, java, cpp, ruby, php]
 
-/** Languages whose tests can be run take precedence over rows of `other-sources.ts`. */
+const source = (name: string, extensions: string, traits: Partial<SourceLanguage> = {}): SourceLanguage => ({
+  name,
+  extensions: extensions.split(' '),
+  comments: 'slashes',
+  singleQuote: 'string',
+  hasInlineTests: false,
+  ...traits,
+})
+
+/** Languages that are recognised as source code, but whose tests cannot be run. Delete the row of one that gets an ecosystem. */
+export const OTHER_SOURCES: readonly SourceLanguage[] = [
+  source('shell', 'sh bash zsh', { comments: 'hash' }),
+  source('elixir', 'ex exs', { comments: 'hash' }),
+  source('haskell', 'hs', { singleQuote: 'character' }),
+  source('ocaml', 'ml mli'),
+  source('perl', 'pl pm', { comments: 'hash' }),
+  source('objective-c', 'm mm'),
+  source('clojure', 'clj cljs cljc'),
+  source('erlang', 'erl hrl'),
+  source('fsharp', 'fs fsx'),
+  source('csharp', 'cs', { singleQuote: 'character' }),
+  source('scala', 'scala', { singleQuote: 'character' }),
+  source('swift', 'swift', { singleQuote: 'character' }),
+  source('dart', 'dart'),
+  source('lua', 'lua', { comments: 'dashes' }),
+  source('r', 'r', { comments: 'hash' }),
+  source('julia', 'jl', { comments: 'hash' }),
+  source('zig', 'zig', { singleQuote: 'character', hasInlineTests: true }),
+  source('nim', 'nim', { comments: 'hash' }),
+  source('groovy', 'groovy'),
+  source('sql', 'sql', { comments: 'dashes' }),
+  source('crystal', 'cr', { comments: 'hash' }),
+]
+
+/** Source languages by extension. Languages whose tests can be run take precedence over `OTHER_SOURCES`. */
 const SOURCES = new Map(
   [...OTHER_SOURCES, ...languages.flatMap(({ sources }) => sources)].flatMap((source) =>
     source.extensions.map((extension) => [extension, source] as const),
@@ -38,3 +71,21 @@ export const findRunnerSetup = (id: string): RunnerSetup | undefined => SETUPS.f
 
 export const findLanguageOfRunner = (id: string): LanguageEcosystem | undefined =>
   languages.find(({ runners: setups }) => setups.some(({ runner }) => runner.id === id))
+
+export const OTHER_TESTS: TestFileRules = {
+  names: [
+    /^test_.+\.(lua|jl)$/,
+    /_tests?\.(exs?|dart|lua|sh)$/,
+    /_spec\.(lua|cr)$/,
+    /[a-z0-9](Test|Tests|TestCase|Spec|IT)\.(scala|groovy|cs|swift|fs)$/,
+  ],
+  support: [],
+  extensions: ['.groovy', '.scala', '.cs', '.swift'],
+}
+
+export const OTHER_DEPENDENCY_FILES: readonly string[] = [
+  'flake.lock',
+  'mix.lock',
+  'pubspec.lock',
+  'packages.lock.json',
+]
