@@ -8,10 +8,23 @@ import { UnknownName } from '../platform/errors.ts'
 import { newId } from '../platform/ids.ts'
 import type { Log } from '../platform/log.ts'
 import { toMicros } from '../platform/usd.ts'
-import { type CanaryFigure, type CanaryResult, computeFigures, meetsTargets } from '../taskgen/canaries/figures.ts'
-import { type CanaryRole, type ModelOpener, type ModelSpending, measureModels } from '../taskgen/canaries/measure.ts'
-import { isSameFamily } from '../taskgen/models/served-model.ts'
-import { AUTHOR_LIMITS, type ModelLimits, openStageModel, VERIFIER_LIMITS } from '../taskgen/models/stage-model.ts'
+import {
+  type CanaryFigure,
+  type CanaryResult,
+  type CanaryRole,
+  computeFigures,
+  type ModelOpener,
+  type ModelSpending,
+  measureModels,
+  meetsTargets,
+} from '../taskgen/canaries/measure.ts'
+import {
+  AUTHOR_LIMITS,
+  isSameFamily,
+  type ModelLimits,
+  openStageModel,
+  VERIFIER_LIMITS,
+} from '../taskgen/models/stage-model.ts'
 import { startOwnGateway } from './metered-trial.ts'
 
 type MeasureCanariesOptions = {

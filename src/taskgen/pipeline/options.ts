@@ -8,7 +8,7 @@ import type { CredentialOwner } from '../../credentials/providers.ts'
 import type { Credential } from '../../credentials/schema.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { isSameFamily } from '../models/served-model.ts'
+import { isSameFamily } from '../models/stage-model.ts'
 import type { GenerationOptions, NewGeneration } from '../schema.ts'
 import { isRecommended } from './resolve.ts'
 

@@ -1,6 +1,6 @@
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
-import { isSameFamily, type NamedModel } from '../models/served-model.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
+import { isSameFamily, type NamedModel } from '../models/stage-model.ts'
 import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
