@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { listen } from '../listen.ts'
-import { createUnreadAnswers } from './unread-answers.ts'
+import { createUnreadAnswers } from './admit.ts'
 
 const ANSWER = Buffer.alloc(20_000_000)
 
