@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { listFailedTests } from './failed-tests.ts'
+import { listFailedTests } from './verify-phase.ts'
 
 test.each([
   ['the grader', "not passed: 'tests/test_a.py::test_one'", ['tests/test_a.py::test_one']],
