@@ -4,8 +4,7 @@ import { type ComparisonLab, createScriptedEngine, openComparisonLab } from '../
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { inBenchmark } from './schema.ts'
-import { completeAllDone } from './state.ts'
-import { STEPS } from './steps.ts'
+import { completeAllDone, STEPS } from './state.ts'
 
 let app: TestApp
 let registry: PackageRegistryServer
