@@ -1,10 +1,10 @@
 import { listCommandLists } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
-import { MKTEMP_PATH } from './shell-values.ts'
 import {
   ASSIGNMENT,
   commandName,
   leadingText,
+  MKTEMP_PATH,
   plainText,
   type ShellCommand,
   type ShellWord,

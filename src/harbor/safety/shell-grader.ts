@@ -1,8 +1,15 @@
 import { findGraderLeak, listCandidates } from './grader-leaks.ts'
 import { listCommandLists } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
-import { MKTEMP_PATH } from './shell-values.ts'
-import { commandName, plainText, type Redirect, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
+import {
+  commandName,
+  MKTEMP_PATH,
+  plainText,
+  type Redirect,
+  type ShellCommand,
+  type ShellWord,
+  toCall,
+} from './shell-words.ts'
 
 // A grader runs programs of the candidate with setpriv as another user, who can read neither the tests nor the reward. Such
 // a program still gets open files of the script, can read /tmp, and sees the arguments of other programs in /proc.

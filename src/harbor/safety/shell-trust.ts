@@ -1,15 +1,16 @@
 import { UnreadableScript } from './shell-cursor.ts'
 import { parseShell } from './shell-parser.ts'
-import { resolveWord, type Values } from './shell-values.ts'
 import {
   ASSIGNMENT,
   calledProgram,
   LENGTH,
   plainText,
   programName,
+  resolveWord,
   type ShellCommand,
   type ShellWord,
   toCall,
+  type Values,
   type WordPart,
 } from './shell-words.ts'
 

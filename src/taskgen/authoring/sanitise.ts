@@ -1,4 +1,4 @@
-import { CREDENTIAL_FORMATS, isPlaceholder } from '../../harbor/safety/credential-formats.ts'
+import { CREDENTIAL_FORMATS, isPlaceholder } from '../../harbor/safety/rules/credentials.ts'
 
 /** Untrusted text of the pull request and its issues. */
 export type PullRequestText = { title: string; body: string; issues: { title: string; body: string }[] }
