@@ -1,12 +1,11 @@
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
-import { discardImage } from './local/discard-image.ts'
 import { localFolder, openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
 import { type Host, inspectHost, type Runtime, requireRuntime } from './local/machine.ts'
 import { openNetwork } from './local/network.ts'
 import { prepareImage } from './local/prepare.ts'
-import { reap } from './local/reap.ts'
+import { discardImage, reap } from './local/reap.ts'
 import { startSandbox } from './local/start.ts'
 import type { Capabilities, Image, SandboxProvider } from './sandbox.ts'
 

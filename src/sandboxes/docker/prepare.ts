@@ -5,8 +5,7 @@ import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import { listBaseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
-import { prepareInTime } from '../kernel/prepare-image.ts'
-import { treeDigest } from '../kernel/tree-digest.ts'
+import { prepareInTime, treeDigest } from '../kernel/prepare-image.ts'
 import {
   type Image,
   type ImageSource,

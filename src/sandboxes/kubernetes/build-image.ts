@@ -7,9 +7,8 @@ import type { AccountFiles } from '../kernel/accounts.ts'
 import { findLayout } from '../kernel/cgroup.ts'
 import { listBaseNames } from '../kernel/dockerfile.ts'
 import { startNamespaceProcess } from '../kernel/namespace-process.ts'
-import { buildOnce, prepareInTime } from '../kernel/prepare-image.ts'
+import { buildOnce, prepareInTime, treeDigest } from '../kernel/prepare-image.ts'
 import { shellCommand } from '../kernel/shell.ts'
-import { treeDigest } from '../kernel/tree-digest.ts'
 import { resolveBases } from '../local/base-images.ts'
 import {
   type BuildHost,
@@ -20,7 +19,6 @@ import {
   readCheckedDockerfile,
 } from '../local/build-dockerfile.ts'
 import { buildWithBuildah, hasBuildah, pushWithBuildah, testBuildah } from '../local/buildah.ts'
-import { discardImage } from '../local/discard-image.ts'
 import { readAccountFiles } from '../local/files.ts'
 import {
   DRAFTS,
@@ -31,7 +29,7 @@ import {
   type StoredImage,
   toImageSettings,
 } from '../local/image-store.ts'
-import { reap } from '../local/reap.ts'
+import { discardImage, reap } from '../local/reap.ts'
 import { type Image, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Cluster, ImageBuilder } from './cluster.ts'
 import { connectRegistry, type ManifestContent } from './registry.ts'

@@ -6,9 +6,8 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { allCgroupFolders, cgroupFolders, createCgroup, listProcesses, removeCgroup } from '../kernel/cgroup.ts'
 import { watchFolders } from '../kernel/disk.ts'
 import { refuseDangers, toClassicDockerfile } from '../kernel/dockerfile.ts'
-import { buildOnce } from '../kernel/prepare-image.ts'
+import { buildOnce, treeDigest } from '../kernel/prepare-image.ts'
 import { quote } from '../kernel/shell.ts'
-import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type BuildLimits,
   type ImageSource,

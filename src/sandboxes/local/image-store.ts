@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/data-folder.ts'
 import { buildOwnedPrefix } from '../kernel/ownership.ts'
+import { treeDigest } from '../kernel/prepare-image.ts'
 import { removeTree } from '../kernel/run-program.ts'
-import { treeDigest } from '../kernel/tree-digest.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
 
 /** An image. `layers` are folders below the store, the topmost first; `binds` are folders of this machine. */
