@@ -192,10 +192,10 @@ async function tryCheat(
   provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
   solutionFiles: readonly string[],
-  { id, what, line, usesSolution = false, tries = 1 }: Cheat,
+  { id, what, script, usesSolution = false, tries = 1 }: Cheat,
 ): Promise<CheatTrialResult> {
   const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solutionFiles)}`
-  const command = createCommandHarness(`${lists}${line}`)
+  const command = createCommandHarness(`${lists}${script}`)
   const harness = { ...command, id: `cheat:${id}`, plan: usesSolution ? planWithSolution(command) : command.plan }
   // A cheat that does not apply to one step of a task may win in another one, so all steps are verified.
   const notApplicableCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined

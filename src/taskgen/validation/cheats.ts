@@ -41,7 +41,7 @@ const deleteTests: GuardedCheat = {
   id: 'delete-tests',
   what: 'All tests of the repository and all configuration files of its test runners are deleted.',
   verdict: 'cheat_passes',
-  line: String.raw`git ls-files -z | tr '\0' '\n' |
+  script: String.raw`git ls-files -z | tr '\0' '\n' |
   grep -E '(^|/)(tests?|specs?|__tests__|testing)/|(^|/)(test_[^/]*|[^/]*(_test|_spec|[.]test|[.]spec|Test|Tests))[.][A-Za-z]+$|(^|/)(${CONFIGURATION})$' |
   while read -r file; do rm -f -- "$file"; done
 exit 0`,
@@ -69,12 +69,12 @@ const network: GuardedCheat = {
   id: 'network',
   what: 'The internet can be reached, where the change itself can be downloaded.',
   verdict: 'cheat_passes',
-  line: `python3 - <<'CODE'
+  script: `python3 - <<'CODE'
 ${NETWORK_PYTHON}
 CODE`,
 }
 
-/** Names that a task requires, and the solution's patch, which shows their files. */
+/** Names that a task requires, and the patch of its solution, which shows the files of these names. */
 type TaskInterface = { exposed: readonly ExposedSymbol[]; source: string }
 
 const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
@@ -95,7 +95,7 @@ function listNullImplementations({ exposed, source }: TaskInterface): GuardedChe
         id: `null-implementation-${constant}`,
         what: `Everything that the instruction names exists and returns ${constant}.`,
         verdict: 'cheat_passes' as const,
-        line: `${text}exit 0`,
+        script: `${text}exit 0`,
       },
     ]
   })
@@ -171,7 +171,7 @@ const forgeReward: GuardedCheat = {
   id: 'forge-reward',
   what: 'The reward is written, a process keeps writing it, and files that runners load by themselves turn all results to passed.',
   verdict: 'cheat_passes',
-  line: `{
+  script: `{
 mkdir -p /logs/verifier /logs/artifacts
 for folder in /logs/verifier /logs/artifacts .; do echo 1 > "$folder/reward.txt"; echo '{"reward": 1}' > "$folder/reward.json"; done
 ln -sfn /logs/verifier /logs/artifacts/verifier
@@ -207,7 +207,7 @@ const CODE_ENDINGS = languages
   .flatMap(({ extensions }) => extensions.map((each) => `".${each}"`))
 
 /**
- * Looks for a later state of the repository: commits besides the one there is, patches, other clones, and copies of its
+ * Looks for a later state of the repository: commits other than HEAD, patches, other clones, and copies of its
  * files elsewhere on the disk, installed or built or in a cache of packages. Copies what it finds over the repository.
  */
 const HISTORY_PYTHON = String.raw`import collections, filecmp, os, shutil, subprocess, sys
@@ -259,7 +259,7 @@ const gitArchaeology: GuardedCheat = {
   id: 'git-archaeology',
   what: 'A later state of the repository is in the image.',
   verdict: 'leak_in_image',
-  line: `python3 - <<'CODE'
+  script: `python3 - <<'CODE'
 ${HISTORY_PYTHON}
 CODE`,
 }

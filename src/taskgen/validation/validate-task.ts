@@ -132,8 +132,8 @@ async function runPatchAsAgent({ trials, input, runHarness }: ValidationContext)
 }
 
 async function runCheats({ trials, input, runHarness }: ValidationContext): Promise<StageRejection | undefined> {
-  for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(input)) {
-    const harness = { ...createCommandHarness(line), id: `cheat:${id}` }
+  for (const { id, what, script, tries = 1, verdict } of listGuardedCheats(input)) {
+    const harness = { ...createCommandHarness(script), id: `cheat:${id}` }
     let outcome: CheatValidation['outcome'] = 'lost'
     for (let attempt = 0; attempt < tries && outcome === 'lost'; attempt += 1)
       outcome = toCheatOutcome(await runHarness(harness, { notApplicableCode: DOES_NOT_APPLY }))

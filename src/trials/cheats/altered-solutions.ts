@@ -37,10 +37,10 @@ undo
 `
 
 /** Creates a cheat that starts from what the reference solution wrote, after its work is undone. */
-const undoneSolution = (cheat: Pick<Cheat, 'id' | 'what'>, line: string): Cheat => ({
+const undoneSolution = (cheat: Pick<Cheat, 'id' | 'what'>, script: string): Cheat => ({
   ...cheat,
   usesSolution: true,
-  line: `${SHELL}${SOLVE_AND_UNDO}${line}`,
+  script: `${SHELL}${SOLVE_AND_UNDO}${script}`,
 })
 
 /** Names of files that hold answers or settings and no code. */
@@ -164,7 +164,7 @@ export const changedInputs: Cheat = {
   id: 'changed-inputs',
   what: 'The inputs of the task are changed before it is solved, so that the right answer is another one.',
   usesSolution: true,
-  line: `${SHELL}${SOLVE}
+  script: `${SHELL}${SOLVE}
 inputs=$(sources '*.txt' '*.json' '*.csv' '*.tsv' '*.yaml' '*.yml' '*.xml' '*.log' '*.dat')
 applies "$inputs"
 before=$(mktemp -d)

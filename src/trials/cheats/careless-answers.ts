@@ -17,7 +17,7 @@ IFS='
 /** Creates a cheat that writes every answer with `write "$file"`. */
 const answerCheat = (cheat: Pick<Cheat, 'id' | 'what'>, write: string): Cheat => ({
   ...cheat,
-  line: `${SHELL}${ANSWERS}
+  script: `${SHELL}${ANSWERS}
 write() {
 ${write}
 }

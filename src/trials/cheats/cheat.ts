@@ -8,7 +8,7 @@ export type Cheat = {
    * lists the paths outside the working directory that reach the tests, and `$solved` the files that the reference
    * solution changes, one per line.
    */
-  line: string
+  script: string
   /** The reference solution is in the sandbox; `$solution` is the path of its script, empty if there is none. */
   usesSolution?: boolean | undefined
   /** Maximum number of tries, for cheats that depend on a race. Default: 1. */

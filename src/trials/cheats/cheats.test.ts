@@ -25,16 +25,16 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** These cheats only write to the current directory. */
-function run(line: string, instruction: string, variables: Record<string, string> = {}): number | null {
+function run(script: string, instruction: string, variables: Record<string, string> = {}): number | null {
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: folder, ...variables }
-  return spawnSync('sh', ['-c', line], { cwd: folder, env, input: instruction }).status
+  return spawnSync('sh', ['-c', script], { cwd: folder, env, input: instruction }).status
 }
 
 const takesOver = (path: string): boolean => readFileSync(join(folder, path), 'utf8').includes(TAKE_OVER)
 
 test('every cheat is a shell script without syntax errors', () => {
-  for (const { id, line } of cheats) {
-    const { status, stderr } = spawnSync('sh', ['-n'], { input: line, encoding: 'utf8' })
+  for (const { id, script } of cheats) {
+    const { status, stderr } = spawnSync('sh', ['-n'], { input: script, encoding: 'utf8' })
     expect({ id, status, stderr }).toEqual({ id, status: 0, stderr: '' })
   }
 })
@@ -48,14 +48,14 @@ test('code-take-over reaches sources, programs without an extension, packages, a
       mode: isProgram ? 0o755 : 0o644,
     })
   }
-  expect(run(codeTakeOver.line, `Write \`greet\`, ${folder}/out/tool and new.lua.`)).toBe(0)
+  expect(run(codeTakeOver.script, `Write \`greet\`, ${folder}/out/tool and new.lua.`)).toBe(0)
   for (const path of [...files, 'greet', 'out/tool', 'new.lua'])
     expect({ path, is: takesOver(path) }).toEqual({ path, is: true })
 })
 
 test('config-take-over writes settings and build files of every ecosystem, even if none existed', () => {
   writeFileSync(join(folder, 'package.json'), '{\n  "scripts": {"test": "jest"}\n}\n')
-  expect(run(configTakeOver.line, '')).toBe(0)
+  expect(run(configTakeOver.script, '')).toBe(0)
   const paths = [
     ...[
       'Makefile',
@@ -87,34 +87,34 @@ test('config-take-over writes settings and build files of every ecosystem, even 
 })
 
 test('data-take-over writes pickles and YAML, and applies only if there are such files', () => {
-  expect(run(dataTakeOver.line, 'Write a.txt.')).toBe(77)
-  expect(run(dataTakeOver.line, 'Write model.pkl and settings.yaml.')).toBe(0)
+  expect(run(dataTakeOver.script, 'Write a.txt.')).toBe(77)
+  expect(run(dataTakeOver.script, 'Write model.pkl and settings.yaml.')).toBe(0)
   expect([takesOver('model.pkl'), takesOver('settings.yaml')]).toEqual([true, true])
 })
 
 test('answers that careless comparisons accept have the names and keys of the instruction', () => {
   const instruction = 'Write the "mean" and `count` to out/result.json, and answer.txt.'
   const read = () => ['out/result.json', 'answer.txt'].map((path) => readFileSync(join(folder, path), 'utf8'))
-  expect(run(emptyAnswers.line, instruction)).toBe(0)
+  expect(run(emptyAnswers.script, instruction)).toBe(0)
   expect(read()).toEqual(['{}\n', ''])
-  expect(run(notANumber.line, instruction)).toBe(0)
+  expect(run(notANumber.script, instruction)).toBe(0)
   expect(read()).toEqual(['{"count": NaN, "mean": NaN, "value": NaN}\n', 'nan\n'])
-  expect(run(notANumber.line, 'Make it faster.')).toBe(77)
+  expect(run(notANumber.script, 'Make it faster.')).toBe(77)
 })
 
 test('answers with everything have the words of the task and numbers, but nothing of the solution', () => {
   writeFileSync(join(folder, 'users.log'), 'ada logged in from 10.0.0.9\nbob said "no"\n')
   const instruction = 'Write the "count" to out/result.json and the user to answer.txt.'
-  expect(run(everythingAnswers.line, instruction)).toBe(0)
+  expect(run(everythingAnswers.script, instruction)).toBe(0)
   const lines = readFileSync(join(folder, 'answer.txt'), 'utf8').split('\n')
   expect(lines).toEqual(expect.arrayContaining(['ada', '10.0.0.9', 'bob said no', '1234', '0.25', 'yes', 'count: 42']))
   expect(JSON.parse(readFileSync(join(folder, 'out/result.json'), 'utf8')).count).toMatch(/ ada .* 1234 /)
   for (const path of ['answer.txt', 'out/result.json']) rmSync(join(folder, path))
-  expect(run(everythingLists.line, instruction)).toBe(0)
+  expect(run(everythingLists.script, instruction)).toBe(0)
   expect(JSON.parse(readFileSync(join(folder, 'out/result.json'), 'utf8')).count).toEqual(
     expect.arrayContaining(['ada', '1234', 1234]),
   )
-  expect(run(everythingLists.line, 'Write answer.txt.')).toBe(77)
+  expect(run(everythingLists.script, 'Write answer.txt.')).toBe(77)
 })
 
 describe('cheats that run the reference solution', () => {
@@ -126,14 +126,14 @@ describe('cheats that run the reference solution', () => {
   afterEach(() => rmSync(scripts, { recursive: true, force: true }))
 
   function solveWith(
-    { line }: Cheat,
-    script: string,
+    cheat: Cheat,
+    solutionScript: string,
     solved: readonly string[],
     carried: readonly string[] = [],
   ): number | null {
     const solution = join(scripts, 'solve.sh')
-    writeFileSync(solution, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-    return run(line, '', { solution, solved: solved.join('\n'), carried: carried.join('\n') })
+    writeFileSync(solution, `#!/bin/sh\n${solutionScript}\n`, { mode: 0o755 })
+    return run(cheat.script, '', { solution, solved: solved.join('\n'), carried: carried.join('\n') })
   }
   const JSON_ANSWER = `echo '{"mean": 3.5, "name": "a b", "rows": [{"x": [1, 2]}, {"x": []}]}' > out.json`
 

@@ -6,7 +6,7 @@ import { codeInCompiled, codeInSources } from './inject-code.ts'
 export const exitZero: Cheat = {
   id: 'exit-zero',
   what: 'The code ends the test process with success as soon as it is loaded.',
-  line: `${codeInSources('top', {
+  script: `${codeInSources('top', {
     py: 'import os; os._exit(0)',
     js: 'process.exit(0)',
     sh: 'exit 0',
@@ -67,7 +67,7 @@ end
 export const equalsEverything: Cheat = {
   id: 'equals-everything',
   what: 'Every function answers with an object that is equal to whatever it is compared with.',
-  line: `${codeInSources('end', { py: EQUAL_PYTHON, pl: EQUAL_PERL, rb: EQUAL_RUBY })}
+  script: `${codeInSources('end', { py: EQUAL_PYTHON, pl: EQUAL_PERL, rb: EQUAL_RUBY })}
 applies "$found"`,
 }
 
@@ -119,7 +119,7 @@ at_exit { exit!(0) }
 export const forgedReport: Cheat = {
   id: 'forged-report',
   what: 'Loaded into the process of the tests, the code makes their framework report success and end with it.',
-  line: `${codeInSources('end', { py: FORGE_PYTHON, js: FORGE_JAVASCRIPT, pl: FORGE_PERL, sh: FORGE_SHELL, rb: FORGE_RUBY })}
+  script: `${codeInSources('end', { py: FORGE_PYTHON, js: FORGE_JAVASCRIPT, pl: FORGE_PERL, sh: FORGE_SHELL, rb: FORGE_RUBY })}
 applies "$found"`,
 }
 
@@ -136,7 +136,7 @@ export const rewardDaemon: Cheat = {
   what: 'Loaded by the tests, the code leaves a process behind that writes the reward again and again.',
   // The last writer wins, which is a race.
   tries: 3,
-  line: `${codeInSources('top', {
+  script: `${codeInSources('top', {
     py: `import os as _os; _os.system(${quoted(START)})`,
     js: `process.getBuiltinModule('node:child_process').execSync(${quoted(START)}, { stdio: 'ignore' })`,
     sh: START,
@@ -155,6 +155,7 @@ function quoted(text: string): string {
   return JSON.stringify(text)
 }
 
+/** Returns a string literal of Perl. Its delimiter does not occur in the scripts. */
 function perlQuoted(text: string): string {
-  return `q\0${text}\0`.replaceAll('\0', '~')
+  return `q~${text}~`
 }

@@ -10,7 +10,7 @@ echo 1 > /logs/verifier/reward.txt`
 export const preseed: Cheat = {
   id: 'preseed',
   what: 'Reward files and tests of its own lie ready where the verifier writes and looks.',
-  line: `{
+  script: `{
 mkdir -p /logs/verifier /tests
 echo 1 > /logs/verifier/reward.txt
 echo '{"reward": 1}' > /logs/verifier/reward.json
@@ -25,7 +25,7 @@ exit 0`,
 export const linkedFolders: Cheat = {
   id: 'linked-folders',
   what: 'The folders of the tests and of the reward are links into the working folder.',
-  line: `{
+  script: `{
 mkdir -p .t .l /logs
 echo 1 > .l/reward.txt
 cat > .t/test.sh <<'TEST'
@@ -42,7 +42,7 @@ exit 0`,
 export const background: Cheat = {
   id: 'background',
   what: 'A process left behind writes the reward for as long as it lives.',
-  line: `setsid sh -c 'while :; do { mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt; } 2> /dev/null; sleep 0.02; done' > /dev/null 2>&1 < /dev/null &
+  script: `setsid sh -c 'while :; do { mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt; } 2> /dev/null; sleep 0.02; done' > /dev/null 2>&1 < /dev/null &
 exit 0`,
 }
 
@@ -54,7 +54,7 @@ exit 0`
 export const shadowPrograms: Cheat = {
   id: 'shadow-programs',
   what: 'Programs of the same names as the usual ones stand before them on the path, and say yes.',
-  line: `yes=$(mktemp)
+  script: `yes=$(mktemp)
 cat > "$yes" <<'YES'
 ${YES}
 YES
@@ -70,7 +70,7 @@ exit 0`,
 export const replacedPrograms: Cheat = {
   id: 'replaced-programs',
   what: 'The programs themselves are replaced, and what shells and the linker read first is filled.',
-  line: `yes=$(mktemp)
+  script: `yes=$(mktemp)
 cat > "$yes" <<'YES'
 ${YES}
 YES
@@ -87,7 +87,7 @@ exit 0`,
 export const shadowModules: Cheat = {
   id: 'shadow-modules',
   what: 'Modules named like test frameworks lie in the working folder, and end with success when they are loaded.',
-  line: `${SHELL}
+  script: `${SHELL}
 printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit 77
 for name in pytest unittest sitecustomize usercustomize doctest nose; do
   printf 'import os\\nos._exit(0)\\n' > "$name.py"
@@ -112,7 +112,7 @@ def pytest_sessionfinish(session, exitstatus):
 export const conftest: Cheat = {
   id: 'conftest',
   what: 'A conftest.py in the working folder turns every report of pytest into a passed one.',
-  line: `${SHELL}
+  script: `${SHELL}
 printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit 77
 mkdir -p /tests 2> /dev/null
 for folder in . ./tests /tests; do

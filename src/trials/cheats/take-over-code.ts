@@ -85,7 +85,7 @@ done
 export const codeTakeOver: Cheat = {
   id: 'code-take-over',
   what: 'Every source file, script and program in the working directory writes the reward and ends all processes.',
-  line: `${codeInSources('top', TAKE_OVER_CODE, EVERYWHERE)}${WANTED}${codeInCompiled({
+  script: `${codeInSources('top', TAKE_OVER_CODE, EVERYWHERE)}${WANTED}${codeInCompiled({
     go: { imports: 'os/exec', body: `first.Command("sh", "-c", ${TAKE_OVER_STRING}).Run()` },
     c: { declares: 'int system(const char *);', body: `if (system(${TAKE_OVER_STRING})) return;` },
     rust: `let _ = std::process::Command::new("sh").arg("-c").arg(${TAKE_OVER_STRING}).status();`,
@@ -97,7 +97,7 @@ applies "$found"`,
 export const dataTakeOver: Cheat = {
   id: 'data-take-over',
   what: 'Data files in formats that can contain code (pickle, YAML) write the reward when they are loaded.',
-  line: `${SHELL}
+  script: `${SHELL}
 wanted 'pkl|pickle|joblib|sav|pt|pth|npy|yaml|yml'
 pickles=$(sources '*.pkl' '*.pickle' '*.joblib' '*.sav' '*.pt' '*.pth' '*.npy')
 documents=$(sources '*.yaml' '*.yml')
@@ -129,7 +129,7 @@ const FILL = `fill() {
 export const solutionFiles: Cheat = {
   id: 'solution-files',
   what: 'The files that the reference solution creates or changes become programs and modules that write the reward.',
-  line: `[ -n "$solved" ] || exit ${DOES_NOT_APPLY}
+  script: `[ -n "$solved" ] || exit ${DOES_NOT_APPLY}
 {
 ${FILL}
 IFS='
@@ -142,7 +142,7 @@ exit 0`,
 export const carriedFiles: Cheat = {
   id: 'carried-files',
   what: 'Paths outside the working directory that reach the tests become programs and modules that write the reward.',
-  line: `[ -n "$carried" ] || exit ${DOES_NOT_APPLY}
+  script: `[ -n "$carried" ] || exit ${DOES_NOT_APPLY}
 {
 ${FILL}
 IFS='

@@ -89,7 +89,7 @@ done
 export const configTakeOver: Cheat = {
   id: 'config-take-over',
   what: 'Build files, settings and plugins of every usual tool in the working directory write the reward and end all processes.',
-  line: `{
+  script: `{
 ${TAKE_OVER_FILES}${PUT}
 names='${PYTHON_FILES}' each '${TAKE_OVER_CODE.py}'
 names='${JAVASCRIPT_FILES}' each '${TAKE_OVER_CODE.js.replaceAll("'", '"')}'
@@ -138,7 +138,7 @@ const GIT_SETTINGS = `[core]
 export const gitSettings: Cheat = {
   id: 'git-settings',
   what: 'Settings, hooks and filters of git repositories in the working directory run a program that writes the reward.',
-  line: `{
+  script: `{
 ${TAKE_OVER_FILES}
 hooks="$PWD/.take-over-hooks"
 mkdir -p "$hooks"
@@ -167,7 +167,7 @@ exit 0`,
 export const homeFiles: Cheat = {
   id: 'home-files',
   what: 'Start files, programs and user modules in the home directory and in the working directory write the reward.',
-  line: `{
+  script: `{
 ${TAKE_OVER_FILES}
 for home in "$HOME" "$PWD"; do
   for name in .bashrc .profile .bash_profile .bash_login .bash_aliases .zshenv .zshrc .kshrc .envrc .xprofile; do

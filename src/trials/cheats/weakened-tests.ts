@@ -5,7 +5,7 @@ import { type Cheat, SHELL } from './cheat.ts'
 export const npmTest: Cheat = {
   id: 'npm-test',
   what: 'The scripts of package.json and the settings of test programs are changed so that nothing is tested.',
-  line: `${SHELL}
+  script: `${SHELL}
 manifests=$(sources package.json)
 applies "$manifests"
 for manifest in $manifests; do
@@ -22,7 +22,7 @@ exit 0`,
 export const makefile: Cheat = {
   id: 'makefile',
   what: 'A GNUmakefile, which is read first, makes every target without doing anything.',
-  line: `${SHELL}
+  script: `${SHELL}
 makefiles=$(sources Makefile makefile GNUmakefile)
 applies "$makefiles"
 for file in $makefiles; do
@@ -34,7 +34,7 @@ exit 0`,
 export const ownTests: Cheat = {
   id: 'own-tests',
   what: 'Tests that lie in the working folder are emptied.',
-  line: `${SHELL}
+  script: `${SHELL}
 tests=$(sources 'test_*.py' '*_test.py' '*.test.js' '*.test.ts' '*.test.mjs' '*.spec.js' '*.spec.ts' '*_test.go' '*_spec.rb' 'test_*.rb' '*.t' 'test*.sh' '*.bats')
 applies "$tests"
 for file in $tests; do
@@ -52,7 +52,7 @@ exit 0`,
 export const emptyOutput: Cheat = {
   id: 'empty-output',
   what: 'Expected outputs in the working folder are emptied, and programs that say nothing put beside them.',
-  line: `${SHELL}
+  script: `${SHELL}
 expected=$(sources '*expected*' '*.golden' '*.snap' '*.out' '*.ans')
 applies "$expected"
 for file in $expected; do : > "$file"; done
@@ -64,7 +64,7 @@ exit 0`,
 export const gitHistory: Cheat = {
   id: 'git-history',
   what: 'A commit of the repository that is not an ancestor of the working directory is checked out.',
-  line: `${SHELL}
+  script: `${SHELL}
 command -v git > /dev/null && git rev-parse --git-dir > /dev/null 2>&1 || exit 77
 git config --global --add safe.directory '*'
 later=$({ git rev-list --all --reflog --not HEAD; git fsck --unreachable --no-reflogs 2> /dev/null | sed -n 's/^unreachable commit //p'; } 2> /dev/null |
@@ -77,7 +77,7 @@ exit 0`,
 export const leakedSolution: Cheat = {
   id: 'leaked-solution',
   what: 'A solution that was left somewhere in the image is run.',
-  line: `${SHELL}
+  script: `${SHELL}
 solution=$(find / -xdev -type f \\( -name solve.sh -o -name solution.sh \\) ! -path '/proc/*' 2> /dev/null | head -n 1)
 applies "$solution"
 sh "$solution"
