@@ -28,6 +28,7 @@ export function readSteps(fields: Fields, defaults: SchemaDefaults): StepConfig[
   const earlierNames = new Set<string>()
   const read = (inner: Fields): StepConfig => {
     const step = readStep(inner, defaults)
+    // Upper case comes first: it makes ß and ss equal.
     const key = step.name.normalize('NFC').toUpperCase().toLowerCase()
     if (earlierNames.has(key))
       inner.refuse('name', 'duplicate', 'Another step has this name, or one that differs only in case.')

@@ -14,7 +14,7 @@ export const TOML_DIALECT: FileDialect = {
   numberInText: 'with a warning',
 }
 
-/** Characters that determine the parsing time, independent of the size of the file. */
+/** Characters whose number determines the parsing time, whatever the size of the file. */
 const MARKS = new Set([...'=[{\n'].map((mark) => mark.charCodeAt(0)))
 const MARKS_MAX = 20_000
 const DOTS_MAX = 50_000
@@ -25,7 +25,7 @@ export function parseToml(text: string, path: string, report: Report): { [key: s
     report.refuse(
       path,
       'too_complex',
-      `The file has more than ${MARKS_MAX} keys, tables and lines, or a number that is too long.`,
+      `The file has more than ${MARKS_MAX} keys, tables and lines, more than ${DOTS_MAX} dots, or a number that is too long.`,
     )
     return undefined
   }
@@ -64,13 +64,18 @@ function toPlainTable(table: TomlTable, depth: number): { [key: string]: TaskJso
 /** Converts a TOML value to JSON. Dates and numbers that JSON cannot represent become strings. */
 function toPlainValue(value: TomlValue, depth: number): TaskJson {
   if (typeof value === 'string' || typeof value === 'boolean') return value
-  if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value + 0 : String(value)
+  if (typeof value === 'number') return toPlainNumber(value)
   if (typeof value === 'bigint') return String(value)
   if (value instanceof TomlDate) return value.toISOString()
   if (isTable(value)) return toPlainTable(value, depth + 1)
   if (!Array.isArray(value)) return String(value)
   if (depth >= DEPTH_MAX) throw new TooDeep(`Tables and lists are nested more than ${DEPTH_MAX} levels deep.`)
   return value.map((entry) => toPlainValue(entry, depth + 1))
+}
+
+function toPlainNumber(value: number): number | string {
+  if (Number.isNaN(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) return String(value)
+  return value === 0 ? 0 : value // never -0, which JSON does not keep
 }
 
 const isTable = (value: TomlValue): value is TomlTable => Object.getPrototypeOf(value) === null

@@ -44,7 +44,10 @@ function readToken(source: string, at: number, strings: string[]): { code: strin
     const expressions = /f/i.test(prefix) ? joinExpressions(content) : ''
     return { code: `'${number}'${expressions}`, length: close + quote.length - at }
   }
-  if (source[at] === '#') return { code: '', length: (source.indexOf('\n', at) + 1 || source.length + 1) - 1 - at }
+  if (source[at] === '#') {
+    const lineEnd = source.indexOf('\n', at)
+    return { code: '', length: (lineEnd === -1 ? source.length : lineEnd) - at }
+  }
   return source.startsWith('\\\n', at) ? { code: ' ', length: 2 } : { code: source[at] ?? '', length: 1 }
 }
 
