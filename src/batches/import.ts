@@ -214,7 +214,7 @@ export async function storeArchive({ db, blobs }: ArchiveDeps, batch: string, pa
   return digest
 }
 
-/** Opens an archive as it was uploaded. */
+/** Maximum number of archives that one sweep removes. */
 const SWEEP_MAX = 1000
 /** Number of days for which a canceled or failed batch can be resumed. */
 const RESUMABLE_DAYS = 7

@@ -18,7 +18,6 @@ export type ControlShell = {
   folder: string
   /** Returns the number of the next command, from 1. */
   next(): number
-  /** Starts a command. */
   startCommand(request: ControlRequest): Promise<void>
   /** Resolves when the command has opened its files. */
   started(number: number): Promise<unknown>
@@ -59,6 +58,7 @@ export async function openControl(sandboxFolder: string, namespaceProcess: Names
       void reports.code(number)
       // The file may hold secrets; it has been read once the process exists.
       void reports.pid(number).then(() => rm(file, { force: true }))
+      // The shell reads the command from the file, because only short lines are written to a pipe atomically.
       output.write(`. ${join(CONTROL, String(number))}\n`)
     },
     kill(number) {
@@ -127,7 +127,6 @@ const STATUS = join(CONTROL, 'status')
 /** Saves the standard streams for the main command, because a shell gives background commands no input. */
 const SAVE_STREAMS = 'exec 4<&0 5>&1 6>&2 < /dev/null > /dev/null 2>&1\n'
 
-/** Makes the shell read a command from a file, because only short lines are written to a pipe atomically. */
 /** Builds the shell code that runs a command and reports its process id and exit code. The main command ends all others. */
 function buildRequestScript({ number, launcher, account, workdir, env, command, hasInput }: ControlRequest): string {
   const input = hasInput ? join(CONTROL, `${number}.input`) : '/dev/null'

@@ -89,7 +89,6 @@ async function writeText(path: string, text: string, mode = 0o644, encoding: Buf
   await writeFile(path, text, { flag: 'wx', mode, encoding })
 }
 
-/** Adds a copy of the base repository to the environment of the test runs. */
 /**
  * Adds the tests to the environment of the test runs, so that layers are shared with the agent's image. Harbor uploads
  * nothing to /tests if the verifier has an image of its own. Only root can read the folder, because tests run as another

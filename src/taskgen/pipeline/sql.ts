@@ -245,8 +245,10 @@ export const markWaiting = (tx: Db, id: string, waiting: Waiting) =>
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
 
-/** Ends an open batch and returns its repository. Releases the archive if a retry is pointless. */
-/** Ends an open batch. Returns false if it was not open. */
+/**
+ * Ends an open batch. Also releases its credentials, and its archive if a retry is pointless. Returns false if it was not
+ * open.
+ */
 async function endBatch(tx: Db, id: string, state: BatchRow['state'], error?: BatchError): Promise<boolean> {
   const row = await updateOpenBatch(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error ? JSON.stringify(error) : null })
