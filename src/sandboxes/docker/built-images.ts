@@ -99,7 +99,7 @@ const readLayersSize = async ({ docker }: ImageEngine): Promise<number> =>
 
 type MeasuredImage = { Id: string; Size: number; SharedSize: number }
 
-/** Removes built images that were not used for the given time. Returns the size of the layers of each that it shares with none. */
+/** Removes built images that were not used for the given time. Returns them, each with the size of its unshared layers. */
 export async function pruneBuiltImages(
   folder: string,
   connect: () => Promise<ImageEngine['docker']>,

@@ -100,7 +100,7 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable
 /** Log driver of adoptable sandboxes, from which the output of the command can be read again. */
 export const ADOPTABLE_LOG = 'local'
 
-/** The engine keeps the last one or two of these sizes, headers of lines included. */
+/** The engine keeps two files of at most this size, in which each line has a header. The older one is overwritten. */
 const toLogConfig = (outputBytes: number) => ({
   Type: ADOPTABLE_LOG,
   Config: { 'max-size': String(outputBytes), 'max-file': '2', compress: 'false' },

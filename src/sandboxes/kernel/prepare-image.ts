@@ -47,7 +47,7 @@ export async function buildOnce<T>(id: string, shared: SharedBuild<T>): Promise<
 }
 
 type TreeDigestOptions = {
-  /** True if files of another user are the same, as for a build, which copies files as root's. */
+  /** Leaves out the owners of files. Set for builds, which copy all files as root. */
   ignoresOwners?: boolean
 }
 

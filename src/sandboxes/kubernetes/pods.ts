@@ -139,9 +139,9 @@ export async function removePod(cluster: Cluster, name: string): Promise<void> {
 const RESERVED_AFTER_END = { cpu: '10m', memory: '16Mi' }
 
 /**
- * Returns the processors and the memory that a pod reserved for its command. Without this, trials that fill a cluster would
- * wait for each other: each keeps the files of its agent and needs room for its verifier. It requires Kubernetes 1.33 and
- * the permission to resize pods; elsewhere the reservation stays until the pod is removed.
+ * Releases the processors and the memory that a pod reserved for its command. Without this, trials that fill a cluster
+ * would wait for each other: each keeps the files of its agent and needs room for its verifier. Requires Kubernetes 1.33
+ * and the permission to resize pods; elsewhere the reservation stays until the pod is removed.
  */
 export async function releaseReservation(cluster: Cluster, name: string): Promise<void> {
   const body = { spec: { containers: [{ name: MAIN, resources: { requests: RESERVED_AFTER_END } }] } }

@@ -14,7 +14,7 @@ const SCRIPT_TIMEOUT_MS = 60_000
 
 /**
  * Script that unpacks an archive into a folder and prints the digest of the bytes that arrived, because the cluster may
- * lose input without an error.
+ * lose input without an error. In scripts, `call` runs a program: one of the tools, or in the helper container its own.
  */
 const UNPACK_SCRIPT = `{
   call tee /dev/fd/3 | {
@@ -51,7 +51,7 @@ export async function unpackInto(
     throw new SandboxUnavailable('Some bytes of the files did not arrive in the sandbox.')
 }
 
-/** Returns the command line of a script in the helper container, which has the programs of its own image. */
+/** Returns the command line of a script in the helper container, where `call` runs the programs of its image. */
 const helperCommand = (script: string, ...args: string[]): string[] => [
   ...['sh', '-c', `call() { "$@"; }\n${script}`, 'assay'],
   ...args,

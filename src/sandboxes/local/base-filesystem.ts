@@ -15,8 +15,8 @@ import { requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
 
 type BaseContext = { host: Host; namespaceProcess: NamespaceProcess; files: SandboxFiles; imageDigest: string }
 
-/** Returns the layers with the changes of the earlier sandbox. Called before the files are mounted. */
-export async function listBaseLayers(context: BaseContext, base: BaseFilesystem): Promise<string[]> {
+/** Creates layers with files of the earlier sandbox, and returns their paths. Called before the files are mounted. */
+export async function createBaseLayers(context: BaseContext, base: BaseFilesystem): Promise<string[]> {
   if (base.kind === 'image') return []
   const stopped = requireStoppedFiles(base.from)
   if (base.kind === 'workspace')
@@ -44,7 +44,7 @@ export async function copyBaseFiles(context: BaseContext, base: BaseFilesystem):
   if (base.kind === 'image') return
   const stopped = requireStoppedFiles(base.from)
   if (base.kind === 'snapshot')
-    return restoreProtected(context, [...base.without, ...(await listUnsafeFiles(context, stopped))])
+    return restoreFromImage(context, [...base.without, ...(await listUnsafeFiles(context, stopped))])
   if (!(await canUseLayers(context, stopped, base.paths))) await replacePaths(context, stopped, base)
 }
 
@@ -62,8 +62,8 @@ export async function usesStoreOnly(
 }
 
 /**
- * Reports whether paths can be taken from the layers of changes. This requires the same image, and no change to a
- * folder above a path: a recreated folder hides what the image has below it.
+ * Reports whether paths can be taken from the layers of changes. This requires the same image. If a path lies deeper than
+ * the top level, nothing in its top-level folder may have changed: a recreated parent hides what the image has below it.
  */
 async function canUseLayers(
   { host, imageDigest }: Pick<BaseContext, 'host' | 'imageDigest'>,
@@ -108,14 +108,14 @@ async function copyPaths(
     for (const path of paths) {
       const parts = toPathParts(path)
       if (!(await findInside(source, path))) continue
-      const below = join(target, ...parts)
-      await mkdir(dirname(below), { recursive: true })
+      const copy = join(target, ...parts)
+      await mkdir(dirname(copy), { recursive: true })
       await context.namespaceProcess.runOrThrow(
         'Copying a workspace',
-        buildCopyCommand(stopped, join(context.host.store.folder, change, ...parts), below),
+        buildCopyCommand(stopped, join(context.host.store.folder, change, ...parts), copy),
       )
       await removePaths(context, { visible: target, inside: target }, without)
-      const uncollectable = await listUncollectable(below, parts.at(-1) ?? '.', { isLayer: true })
+      const uncollectable = await listUncollectable(copy, parts.at(-1) ?? '.', { isLayer: true })
       await whiteOut(context, uncollectable, { layer: target, below: listLayersBelow(context, stopped, change) })
     }
   })
@@ -147,15 +147,16 @@ async function findFirstChange(layer: string, path: string): Promise<HostPath | 
   return undefined
 }
 
+/** Fills a new layer. `source`: folder of the earlier layer for this process. `change`: its path in the store. */
 type FillLayer = (source: string, target: string, change: string) => Promise<void>
 
 async function copyEachChange({ host, files }: BaseContext, stopped: StoppedFiles, fill: FillLayer): Promise<string[]> {
   const layers: string[] = []
   for (const [index, change] of stopped.files.changes.entries()) {
-    const target = join(files.folder, `seed-${index}`)
+    const target = join(files.folder, `base-${index}`)
     await mkdir(target, { mode: 0o755 })
     await fill(toChangeFolder(host, stopped, change), target, change)
-    layers.push(join('run', posix.basename(files.folder), `seed-${index}`))
+    layers.push(join('run', posix.basename(files.folder), `base-${index}`))
   }
   return layers
 }
@@ -210,9 +211,9 @@ async function replacePath(
     await unlink(uncollectable)
 }
 
-/** Copies protected paths from the image again. A recreated parent folder would hide the files of the image. */
-async function restoreProtected({ host, namespaceProcess, files }: BaseContext, without: string[]): Promise<void> {
-  for (const path of without) {
+/** Copies paths from the image that a recreated parent folder of the earlier sandbox would hide. */
+async function restoreFromImage({ host, namespaceProcess, files }: BaseContext, paths: string[]): Promise<void> {
+  for (const path of paths) {
     for (const layer of files.layers) {
       const original = await findInside(join(host.store.folder, layer), path)
       if (!original?.stats.isDirectory() && !original?.stats.isFile()) continue

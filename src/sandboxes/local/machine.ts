@@ -164,7 +164,7 @@ type NamespacePool = {
   take(): Promise<NamespaceProcess>
   /** Reports whether the process belongs to this pool. */
   owns(namespaceProcess: NamespaceProcess): boolean
-  /** Returns a process whose sandbox and mounts have been removed to the pool. */
+  /** Puts a process back into the pool. Its sandbox and mounts have been removed before. */
   put(namespaceProcess: NamespaceProcess): Promise<void>
 }
 

@@ -5,7 +5,7 @@ import { findProcess } from '../kernel/ownership.ts'
 import { shellCommand } from '../kernel/shell.ts'
 import { type SandboxNetwork, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Host } from './machine.ts'
-import { removeSandboxFolder } from './reap.ts'
+import { removeFolderAndRecord } from './reap.ts'
 import { createRecord, type SandboxRecord, updateRecord } from './record.ts'
 
 /** Private part of a `SandboxNetwork`. */
@@ -107,7 +107,7 @@ async function removeNetwork(
   namespaceProcess: NamespaceProcess | undefined,
 ): Promise<void> {
   await namespaceProcess?.end()
-  await removeSandboxFolder(host, record)
+  await removeFolderAndRecord(host, record)
 }
 
 const MEMBER_NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62})$/

@@ -26,15 +26,16 @@ export async function removeSandbox(
 ): Promise<void> {
   await removeCgroup(record.cgroups)
   if (namespaceProcess) await releaseNamespace(host, namespaceProcess, files)
-  await removeSandboxFolder(host, record)
+  await removeFolderAndRecord(host, record)
 }
 
-export async function removeSandboxFolder(host: StoreHost, { id }: SandboxRecord): Promise<void> {
+/** Removes the folder of a sandbox or a sandbox network, and then its record. */
+export async function removeFolderAndRecord(host: StoreHost, { id }: SandboxRecord): Promise<void> {
   await removeFolder(host, join('run', id))
   await removeRecord(join(host.store.folder, 'records'), id)
 }
 
-/** Returns the namespace process to the pool it came from, or ends it. */
+/** Puts the namespace process back into the pool it came from, or ends it. */
 async function releaseNamespace(
   { namespacePool, store }: Host,
   namespaceProcess: NamespaceProcess,
@@ -104,7 +105,7 @@ async function reapOne(host: StoreHost, record: SandboxRecord): Promise<void> {
     await killProcess(record.namespaceProcess)
     await waitForEnd(record.namespaceProcess)
   }
-  await removeSandboxFolder(host, record)
+  await removeFolderAndRecord(host, record)
 }
 
 /** Removes a built image with its layers, except those of other images. Imported and pulled images are left alone. */

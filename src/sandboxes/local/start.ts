@@ -14,7 +14,7 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
-import { copyBaseFiles, listBaseLayers, usesStoreOnly } from './base-filesystem.ts'
+import { copyBaseFiles, createBaseLayers, usesStoreOnly } from './base-filesystem.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
 import { openControl } from './control.ts'
 import { execIn, unpackUploads } from './exec.ts'
@@ -104,7 +104,7 @@ async function createSandbox(
   }
 
   const baseContext = { host, namespaceProcess, files, imageDigest: spec.image.digest }
-  files.changes.push(...(await listBaseLayers(baseContext, spec.baseFilesystem)))
+  files.changes.push(...(await createBaseLayers(baseContext, spec.baseFilesystem)))
   await mountFiles(host, namespaceProcess, files, spec.limits.diskMb)
   for (const name of ['output', ...(spec.input.length > 0 ? ['input'] : [])])
     await host.pipes.put(namespaceProcess, join(files.folder, name))
