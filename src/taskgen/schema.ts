@@ -83,7 +83,7 @@ const named = { id: z.string(), name: z.string() }
 const OptionCredential = z.object({ id: z.uuid(), name: z.string(), provider: z.string() })
 const OptionSandbox = z.object({
   ...named,
-  provider: z.string().describe('Whose credentials it takes.'),
+  provider: z.string().describe('Provider of the credentials that it takes.'),
   available: z.boolean().describe('A live worker offers it. Others are refused.'),
   detail: z.string(),
   isolation: z.string().nullable(),
@@ -97,7 +97,7 @@ export const GenerationOptions = z
         z.object({
           catalogId: z.string(),
           label: z.string(),
-          provider: z.string().describe('Whose credentials it takes.'),
+          provider: z.string().describe('Provider of the credentials that it takes.'),
           reasoning: z.array(z.string()).min(1),
           prices: z.object({ input: z.number(), output: z.number() }).describe('USD per million tokens.'),
         }),
@@ -235,7 +235,7 @@ export const TaskCalibration = z
       .string()
       .nullable()
       .optional()
-      .describe('Why the files of the verifier do not show that its tests only read the submission. Null if they do.'),
+      .describe('Reason why the tests may execute files of the submission. Null if they provably only read them.'),
     winners: z.array(z.string()).describe('Known cheats that pass.'),
     attempts: z.array(z.object({ verifyMode: z.string(), oracle: Outcome, nop: Outcome.nullable() })),
     cheats: z.array(z.object({ id: z.string(), what: z.string(), outcome: z.string(), tries: count })),

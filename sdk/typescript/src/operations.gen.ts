@@ -545,7 +545,7 @@ export type GenerationOptions = {
   models: ({
     catalogId: string
     label: string
-    /** Whose credentials it takes. */
+    /** Provider of the credentials that it takes. */
     provider: string
     reasoning: (string)[]
     /** USD per million tokens. */
@@ -565,7 +565,7 @@ export type GenerationOptions = {
   sandboxes: ({
     id: string
     name: string
-    /** Whose credentials it takes. */
+    /** Provider of the credentials that it takes. */
     provider: string
     /** A live worker offers it. Others are refused. */
     available: boolean
@@ -580,7 +580,7 @@ export type GenerationOptions = {
   harborEnvironments: ({
     id: string
     name: string
-    /** Whose credentials it takes. */
+    /** Provider of the credentials that it takes. */
     provider: string
     /** A live worker offers it. Others are refused. */
     available: boolean
@@ -921,7 +921,7 @@ export type TaskCalibration = {
   /** The strictest usable mode. Null if there is none. */
   verifyMode: string | null
   strength: "weak" | "standard" | "strong" | null
-  /** Why the files of the verifier do not show that its tests only read the submission. Null if they do. */
+  /** Reason why the tests may execute files of the submission. Null if they provably only read them. */
   weakness?: string | null
   /** Known cheats that pass. */
   winners: (string)[]
