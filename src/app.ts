@@ -296,7 +296,7 @@ export const endpointGroups = (groups: RouteGroup[]): EndpointGroup[] =>
 /** Problems that no endpoint declares, because every request can end with them. */
 const COMMON_PROBLEMS = [methodNotAllowed, resultsWithdrawn, requestTimeout, internalError, unavailable, appNotBuilt]
 
-/** Lists the background jobs that need no sandbox and wait for no server of others. */
+/** Lists the background jobs that need no sandbox and call no server that a workspace chose. */
 export const serviceJobs = (services: Services): JobHandler[] => [
   defineRecurringJob('expiry.sweep', 3600, async () => {
     await deleteExpiredSessions(services.database.db)
@@ -329,7 +329,7 @@ export const serviceJobs = (services: Services): JobHandler[] => [
   submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.workerMs, step: services.step }),
 ]
 
-/** Lists jobs of batches that wait for servers which a workspace chose. They have workers of their own. */
+/** Lists jobs of batches, which call servers that a workspace chose. They have workers of their own. */
 export const generationJobs = (services: Services): JobHandler[] => pipelineJobs(toPipelineDeps(services))
 
 /** Lists the jobs that wait for receivers of webhooks. They have workers of their own, so that they delay no other jobs. */
@@ -376,7 +376,7 @@ const toValidatorDeps = ({ database, blobs, validate, trialsFolder }: Services) 
   folder: trialsFolder,
 })
 
-/** Adds the checks without which some work is not possible. Workspaces that ask at once share those of the service. */
+/** Creates the health check of workspaces. Concurrent requests share the checks of the service itself. */
 function createHealthCheck(services: Services) {
   const { database, blobs, log } = services
   const checkService = shareRuns(() =>

@@ -141,10 +141,10 @@ export async function openServices(config: Config, database: Database, log: Log)
   }
 }
 
-/** Time after which leftovers are removed again: workers on other machines may have died. */
+/** Interval at which leftovers are removed: workers on other machines may have died. */
 const REAP_MS = 5 * 60_000
 
-/** Creates the self-test of a provider. When it starts to pass and now and then, leftovers of dead workers are removed. */
+/** Creates the self-test of a provider. It removes leftovers of dead workers when it starts to pass, and every `REAP_MS`. */
 function createSelfTest(provider: SandboxProvider, db: Db, trialsFolder: string): () => Promise<{ isolation: string }> {
   let reapedAt = Number.NEGATIVE_INFINITY
   return async () => {

@@ -142,7 +142,7 @@ type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & {
 
 /**
  * Lists settings with their counts: one row per setting, regardless of the number of trials. Attempts that are not counted
- * yet are running; their spend is read from their grants. The last twelve digits of a grant's subject are the ordinal of
+ * yet are running; their spend is read from their grants. The last twelve digits of a grant's grantee are the ordinal of
  * its trial, which determines the setting. A single statement, so that no spend is counted twice.
  */
 export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
@@ -372,8 +372,8 @@ export type EndedTrials = {
 }
 
 /**
- * Lists the finished trials of the comparisons, scored or not, grouped by setting. A reused trial whose origin is listed,
- * older and not voided is left out, except the first of a group: comparisons with millions of them cost nothing to make.
+ * Lists the finished trials of the comparisons, scored or not, grouped by setting. Of the trials of a setting that reuse
+ * listed, older and not voided ones, only the first is listed: reusing millions of trials costs nothing.
  */
 export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
   const { rows } = await sql<EndedTrials>`

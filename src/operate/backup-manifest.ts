@@ -8,7 +8,7 @@ import { hasCode } from '../platform/errors.ts'
 /** Version of the format: a folder with `backup.json`, `tables/<name>.gz`, `blobs.txt`, and the blobs in `blobs/`. */
 const FORMAT = 1
 const MANIFEST = 'backup.json'
-/** Lists the digests of the blobs, one per line. */
+/** File with the digests of the blobs, one per line. */
 export const BLOB_LIST = 'blobs.txt'
 
 const StoredFile = z.object({ bytes: z.number(), sha256: z.string() })

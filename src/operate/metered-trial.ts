@@ -65,7 +65,10 @@ function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialReco
   return { ...finalRecord, model: totals, explanation: explainTrial(finalRecord, totals) }
 }
 
-/** Starts a gateway without a server, with `secret` or the keys of the environment. The caller stops it. */
+/**
+ * Starts a gateway of this process, which needs no Assay server. It uses `secret`, or else the keys of the environment. The
+ * caller stops it.
+ */
 export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, secret?: Secret): Promise<Gateway> =>
   startGateway(
     {

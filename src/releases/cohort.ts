@@ -13,7 +13,7 @@ export type ResultCell = {
   usage: TrialOutcome['usage']
   resources: TrialOutcome['resources']
   agentSeconds: number | null
-  /** Name of the canonical trial. */
+  /** Key of the canonical trial, see `formatTrialKey`. */
   trial: string
   /** Number of scored trials of the task. */
   trials: number

@@ -69,7 +69,7 @@ export async function settleAttempt(
   if (ending.kind === 'stopped')
     await pauseComparison(tx, trial.comparison, ending.reason, storableText(ending.message))
   const isRetried = end.state === 'queued' && (await isComparisonRunning(tx, trial.comparison))
-  const before = trial.attempts === 1 ? [toOnlyTrial(trial)] : await lockCell(tx, trial)
+  const before = trial.attempts === 1 ? [toRunningTrial(trial)] : await lockCell(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
   const open = await storeEnd(tx, trial, end, toCountChanges(end.state, diffCell(before, after), spentMicros))
   if (open === undefined) throw new AttemptSuperseded()
@@ -82,8 +82,8 @@ export async function settleAttempt(
   return open
 }
 
-/** Returns the cell of a comparison with one attempt per task. It holds only the running trial, so no query is needed. */
-const toOnlyTrial = ({ attempt }: TrialFacts): CellTrial => ({
+/** Returns the running trial as its cell has it. With one attempt per task it is the only one, so no query is needed. */
+const toRunningTrial = ({ attempt }: TrialFacts): CellTrial => ({
   attempt,
   state: 'running',
   costMicros: null,

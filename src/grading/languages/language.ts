@@ -50,8 +50,8 @@ type StubWriter = {
 }
 
 /**
- * A package with the version that the tree gives itself, where the manifest states it. `isLocked`: a lock file selects
- * copies, so that one of the same version was published before the tree was committed.
+ * A package that registries publish from the repository. `version`: the one that the manifest of the tree states.
+ * `isLocked`: a lock file selects the installed copies, so that a copy of the same version is older than the tree.
  */
 export type PublishedPackage = { name: string; version?: string | undefined; isLocked?: boolean | undefined }
 
@@ -71,7 +71,7 @@ export type LanguageEcosystem = {
   buildFilePatterns: readonly RegExp[]
   /** Test files whose text is read to detect the runner. Null where their names suffice. */
   readTestFiles: RegExp | null
-  /** Packages as which registries publish the repository. */
+  /** Lists the packages that registries publish from the repository. */
   publishedPackages(tree: TreeFacts): PublishedPackage[]
   /**
    * Returns a regular expression, in the syntax that JavaScript and Python share, for the absolute path of a folder that
@@ -124,7 +124,7 @@ export type Runner = {
   /**
    * Returns a shell command that an unprivileged user runs in the repository. It writes the report to `$ASSAY_REPORT`.
    */
-  command(order: CommandOptions): string
+  command(options: CommandOptions): string
   /** Commands that rebuild after a file change, offline. */
   prepare: readonly string[]
   /** Exit codes for success and for failed tests. With any other code the report is discarded. */

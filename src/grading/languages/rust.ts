@@ -7,7 +7,7 @@ const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+
 
 const COMMAND = 'cargo test --offline --no-fail-fast'
 
-/** Runs the whole workspace; where one test target does not compile, runs each target alone. */
+/** Script that tests the whole workspace. If one test target does not compile, it runs each target alone. */
 const TEST_WORKSPACE = `if ${COMMAND} --workspace --no-run > /dev/null 2>&1; then ${COMMAND} --workspace; else /usr/bin/python3 -I -B "$ASSAY_TOOLS/cargo_each.py"; fi`
 
 /** Returns the command for one test file, in the package that contains it. */

@@ -8,7 +8,7 @@ import type { Db } from './db.ts'
  */
 const CLOCK_SKEW_MAX_MS = 60_000
 
-/** Returns by how many milliseconds a clock is ahead of the database's. The time of the query itself counts as none. */
+/** Returns by how many milliseconds a clock is ahead of the database's, or 0 if the query took longer than that. */
 export async function measureClockSkew(db: Db, now: () => number = Date.now): Promise<number> {
   const started = performance.now()
   const { rows } = await sql<{ ms: number }>`
@@ -39,7 +39,7 @@ type ClockWatchOptions = { db: Db; log: Pick<Log, 'error' | 'info'>; everyMs?: n
 
 const WATCH_MS = 15_000
 
-/** Compares the clock of this process with the database's, now and again and again. An outage changes nothing. */
+/** Compares the clock of this process with the database's, now and then at intervals. An outage changes nothing. */
 export async function watchClock({ db, log, everyMs = WATCH_MS, now }: ClockWatchOptions): Promise<ClockWatch> {
   let isRight = true
   const compare = async (): Promise<void> => {

@@ -117,7 +117,10 @@ export function createOutageLog(log: JobLog) {
   }
 }
 
-/** The change to record after a handler returned or threw. `none`: already recorded, or another worker has the job. */
+/**
+ * The change to record after a handler returned or threw. `none`: already recorded, or another worker has the job.
+ * `crash`: the database was unavailable; counts like a dead worker and not as a failure of the job.
+ */
 type JobEnding =
   | { kind: 'none' }
   | { kind: 'done' }

@@ -22,7 +22,7 @@ export type ChangedFile = {
   hasTests: boolean
   /** The file is source code, and the change touches a test inside it. */
   hasInlineTests: boolean
-  /** Some hunk changes more than white space and comments. Code that moves is deleted in one hunk and added in another. */
+  /** Some hunk changes more than white space and comments. Moved code counts: it differs in two hunks. */
   changesCode: boolean
   /** Hashes of added and deleted code of the current hunk, ignoring white space and comments. */
   addedCode: Hash

@@ -22,7 +22,7 @@ export const selectTrialJobs = (comparison: number, { ordinal, notBefore }: Tria
     select (${formatTrialId({ comparison, ordinal: 0 }).slice(0, 24)} || lpad(to_hex(ordinal), 12, '0'))::uuid as id,
       jsonb_build_object('comparison', comparison, 'ordinal', ordinal) as payload, 0 as priority,
       (select workspace_id || '/' || key from comparisons where key = ${comparison}) as fair_group,
-      -- Arrays are computed once. Joins with a table that was just filled would be looked up for every trial.
+      -- Each array is computed once. A join with these tables, which were just filled, would look up a row per trial.
       (array(
         select case when concurrency is null then '[]' else jsonb_build_array('comparison ' || key) end
           || jsonb_build_array('model ' || credential_id, 'sandbox ' || sandbox_credential_id)
