@@ -32,7 +32,7 @@ const GROUND = 'operate/|[^/]+\\.ts$'
 
 // Pure decisions, which import nothing with side effects. Add new ones here.
 const PURE = [
-  'platform/(jobs/backoff|usd)',
+  'platform/(retry-delay|usd)',
   'catalog/model',
   'harbor/safety/rules/[^/.]+',
   'harbor/safety/(?!check-)[^/.]+',

@@ -3,6 +3,7 @@ import { SealBroken, type Secret } from '../credentials/seal.ts'
 import type { Db } from '../platform/db/db.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
 import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
+import { parseRetryAfterMs } from '../platform/retry-delay.ts'
 import { record } from '../workspaces/audit.ts'
 import { deliverJobType, enqueueDelivery } from './emit.ts'
 import * as rows from './sql.ts'
@@ -154,12 +155,4 @@ function computeWaitMs(attempts: number, retryAfter: number | undefined, random:
   const wait = WAITS_MS[attempts - 1]
   if (wait === undefined) return undefined
   return Math.round(Math.max(wait * (1 + random / 10), Math.min(retryAfter ?? 0, WAIT_MAX_MS)))
-}
-
-/** Parses a Retry-After header: seconds or a date. Undefined if it is invalid. */
-function parseRetryAfterMs(header: string | null, now: number): number | undefined {
-  if (header === null) return undefined
-  if (/^\d{1,9}$/.test(header)) return Number(header) * SECOND
-  const date = Date.parse(header)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }

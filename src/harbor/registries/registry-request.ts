@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { backoffMs } from '../../platform/jobs/backoff.ts'
 import { type Outbound, OutboundFailed, type OutboundInit, OutboundRefused } from '../../platform/outbound/outbound.ts'
+import { backoffMs, parseRetryAfterMs } from '../../platform/retry-delay.ts'
 import { RegistryUnavailable } from './registry.ts'
 
 /** Statuses below 500 that are worth a retry. */
@@ -21,7 +21,7 @@ export async function sendRegistryRequest(
   if (response.status < 500 && !TRANSIENT_STATUSES.includes(response.status)) return response
   await response.body?.cancel()
   throw new RegistryUnavailable(`The registry answered ${response.status}.`, {
-    retryAfterMs: parseRetryAfter(response.headers.get('retry-after')),
+    retryAfterMs: parseRetryAfterMs(response.headers.get('retry-after'), Date.now()),
   })
 }
 
@@ -39,14 +39,6 @@ export function toUnavailable(error: unknown): unknown {
   if (error instanceof OutboundRefused)
     return new RegistryUnavailable(`A request to the registry was refused (${error.reason}).`, { isPermanent: true })
   return error
-}
-
-/** Parses a Retry-After header: seconds or a date. */
-function parseRetryAfter(header: string | null): number | undefined {
-  if (header === null) return undefined
-  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000
-  const at = Date.parse(header)
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
 /** Waits between attempts. Replaced in tests. */

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { backoffMs } from '../jobs/backoff.ts'
+import { backoffMs } from '../retry-delay.ts'
 
 const RECONNECT_MS_MAX = 10_000
 

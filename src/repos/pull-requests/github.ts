@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { backoffMs } from '../../platform/jobs/backoff.ts'
+import { backoffMs } from '../../platform/retry-delay.ts'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import {
   CodeHostUnavailable,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { errorText } from '../errors.ts'
-import { backoffMs } from './backoff.ts'
+import { errorText } from './errors.ts'
+import { backoffMs } from './retry-delay.ts'
 
 test.each([
   [1, 1_000],
