@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { newId } from '../platform/ids.ts'
+import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import {
   type Exit,
   type Image,
@@ -16,7 +17,7 @@ import {
   type SandboxUpload,
   type StoppedSandbox,
 } from '../sandboxes/sandbox.ts'
-import { endOfTar, headerBlocks, paddingAfter } from '../trials/tar.ts'
+import { headerBlocks } from '../trials/tar.ts'
 import { GRADER_SLACK_SEC, graderFiles } from './grader-files.ts'
 import type { HiddenTests, PlainFile, RunPlan, SuiteOutcome, TestLists } from './suite.ts'
 
@@ -130,9 +131,9 @@ function packTar(files: readonly PlainFile[]): Readable {
   const blocks = files.flatMap(({ path, content, executable }) => {
     const bytes = Buffer.from(content, 'latin1')
     const header = { path, type: 'File', mode: executable ? 0o755 : 0o644, uid: 0, size: bytes.length } as const
-    return [...headerBlocks(header), bytes, paddingAfter(bytes.length)]
+    return [...headerBlocks(header), bytes, tarPadding(bytes.length)]
   })
-  return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
+  return Readable.from([Buffer.concat([...blocks, tarEnd()])], { objectMode: false })
 }
 
 async function waitForExit(sandbox: Sandbox, signal: AbortSignal): Promise<Exit> {

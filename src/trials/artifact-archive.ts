@@ -5,7 +5,8 @@ import { Readable } from 'node:stream'
 import { discardContent } from '../harbor/archive.ts'
 import { findPathFault } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
-import { endOfTar, headerBlocks, paddingAfter, type TarHeader } from './tar.ts'
+import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
+import { headerBlocks, type TarHeader } from './tar.ts'
 
 type ArtifactSize = { files: number; bytes: number }
 
@@ -25,14 +26,14 @@ export async function spoolArtifact(
     if (entry.type === 'File') size.files += 1
     size.bytes += entry.bytes
   }
-  await target.writeFile(endOfTar())
+  await target.writeFile(tarEnd())
   return size
 }
 
 async function copyEntry(entry: TarEntry, target: FileHandle): Promise<void> {
   for (const block of headerBlocks(toHeader(entry))) await target.writeFile(block)
   for await (const chunk of entry.content()) await target.writeFile(chunk)
-  await target.writeFile(paddingAfter(entry.bytes))
+  await target.writeFile(tarPadding(entry.bytes))
 }
 
 /** Returns the header of a file that root owns: user ids of one image mean nothing in another. */

@@ -4,9 +4,10 @@ import { Readable } from 'node:stream'
 import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { HarnessUnfit } from '../harnesses/harness.ts'
+import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import type { Mount, SandboxUpload, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import { VERIFIER_PATHS } from './base-filesystem.ts'
-import { endOfTar, type FileOwnership, headerBlocks, paddingAfter } from './tar.ts'
+import { type FileOwnership, headerBlocks } from './tar.ts'
 import type { ConfigurationFile } from './trial-request.ts'
 
 /** Files of a configuration in a task's working directory, and the files of the task that they replace. */
@@ -137,7 +138,7 @@ export async function findInTar(
   return found
 }
 
-export const emptyTar = (): Readable => Readable.from([endOfTar()], { objectMode: false })
+export const emptyTar = (): Readable => Readable.from([tarEnd()], { objectMode: false })
 
 /** Returns the path of an entry without a leading `./` and a trailing slash. */
 export const toName = ({ path }: Pick<TarEntry, 'path'>): string => path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
@@ -169,8 +170,8 @@ export function toPlacedFilesUpload({ workdir, files, newFolders }: PlacedFiles,
     const content = Buffer.from(text)
     const mode = (isOpen ? 0o666 : 0o644) | (executable ? 0o111 : 0)
     const header = headerBlocks({ path, type: 'File', mode, uid, size: content.length })
-    return [...header, content, paddingAfter(content.length)]
+    return [...header, content, tarPadding(content.length)]
   })
-  const tar = Buffer.concat([...folders, ...contents, endOfTar()])
+  const tar = Buffer.concat([...folders, ...contents, tarEnd()])
   return { target: workdir, tar: Readable.from([tar], { objectMode: false }) }
 }

@@ -3,6 +3,7 @@ import { lstat, open, readdir, readlink } from 'node:fs/promises'
 import { basename, join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { Header, Pax } from 'tar'
+import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 
 const BLOCK_BYTES = 512
 
@@ -30,10 +31,6 @@ export function* headerBlocks(header: TarHeader): Generator<Buffer> {
   yield block
 }
 
-export const paddingAfter = (size: number): Buffer => Buffer.alloc((BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES)
-
-export const endOfTar = (): Buffer => Buffer.alloc(2 * BLOCK_BYTES)
-
 /** Packs the contents of a folder, or one file under `entryName`, by default its own name. Links are packed as links. */
 export function packPath(path: string, ownership: FileOwnership, entryName?: string): Readable {
   return Readable.from(packEntries(path, ownership, entryName), { objectMode: false })
@@ -48,7 +45,7 @@ async function* packEntries(
   if (stats.isDirectory())
     for (const name of (await readdir(path)).sort()) yield* packEntry(join(path, name), name, ownership)
   else yield* packEntry(path, entryName, ownership)
-  yield endOfTar()
+  yield tarEnd()
 }
 
 async function* packEntry(path: string, name: string, ownership: FileOwnership): AsyncGenerator<Buffer> {
@@ -66,7 +63,7 @@ async function* packEntry(path: string, name: string, ownership: FileOwnership):
     const content = await file.readFile()
     yield* headerBlocks({ path: name, type: 'File', mode, uid, size: content.length })
     yield content
-    yield paddingAfter(content.length)
+    yield tarPadding(content.length)
   }
 }
 
@@ -75,7 +72,7 @@ export function packFolders(paths: string[]): Readable {
   const blocks = paths.flatMap((path) => [
     ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: 0o777, uid: 0, size: 0 }),
   ])
-  return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
+  return Readable.from([Buffer.concat([...blocks, tarEnd()])], { objectMode: false })
 }
 
 type TextEntry = { path: string; text: string; mode?: number }
@@ -93,10 +90,10 @@ export function packTexts(folder: string, texts: TextEntry[], { uid, open: isOpe
     ...texts.flatMap(({ path, text, mode: wanted = selectMode(0o600, 0o666) }) => {
       const content = Buffer.from(text)
       const header = { path: posix.join(folder, path), type: 'File', mode: wanted, uid, size: content.length } as const
-      return [...headerBlocks(header), content, paddingAfter(content.length)]
+      return [...headerBlocks(header), content, tarPadding(content.length)]
     }),
   ]
-  return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
+  return Readable.from([Buffer.concat([...blocks, tarEnd()])], { objectMode: false })
 }
 
 /** Lists the folders above a path, outermost first. */

@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
+import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import type { SandboxSpec, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import {
   emptyTar,
@@ -12,7 +13,7 @@ import {
   readKind,
   toName,
 } from './place-files.ts'
-import { endOfTar, headerBlocks, paddingAfter, type TarHeader } from './tar.ts'
+import { headerBlocks, type TarHeader } from './tar.ts'
 
 /** Describes how the files of a configuration are taken out of a stopped sandbox. */
 type Withdrawal = {
@@ -125,16 +126,16 @@ async function* replaceEntries(
     else {
       yield* headerBlocks({ ...toHeader(entry), path: entry.path, size: entry.bytes })
       yield* entry.content()
-      yield paddingAfter(entry.bytes)
+      yield tarPadding(entry.bytes)
     }
   }
   for (const original of added) {
     const { length } = original.content
     yield* headerBlocks({ ...toHeader(original), path: original.path, size: length })
     yield original.content
-    yield paddingAfter(length)
+    yield tarPadding(length)
   }
-  yield endOfTar()
+  yield tarEnd()
 }
 
 function toHeader(entry: Omit<OriginalFile, 'path' | 'content'>): Omit<TarHeader, 'path' | 'size'> {

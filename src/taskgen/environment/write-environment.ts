@@ -8,7 +8,8 @@ import { createGzip } from 'node:zlib'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { readBlobs } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import { endOfTar, headerBlocks, paddingAfter } from '../../trials/tar.ts'
+import { tarEnd, tarPadding } from '../../sandboxes/kernel/tar-writer.ts'
+import { headerBlocks } from '../../trials/tar.ts'
 import { ARCHIVE, MANIFESTS, renderDockerfile, SUBMODULES_ARCHIVE } from './dockerfile.ts'
 import type { SubmoduleFiles } from './read-submodules.ts'
 import type { BaseTree, TreeEntry } from './read-tree.ts'
@@ -77,7 +78,7 @@ async function writeArchive(
 
 async function* packTrees(trees: Parameters<typeof writeArchive>[1], signal: AbortSignal): AsyncGenerator<Buffer> {
   for (const { location, entries } of trees) yield* streamTarBlocks(location, entries, signal)
-  yield endOfTar()
+  yield tarEnd()
 }
 
 async function* streamTarBlocks(
@@ -94,6 +95,6 @@ async function* streamTarBlocks(
     }
     yield* headerBlocks({ path, type: 'File', mode: kind === 'program' ? 0o755 : 0o644, uid: 0, size: content.length })
     yield content
-    yield paddingAfter(content.length)
+    yield tarPadding(content.length)
   }
 }
