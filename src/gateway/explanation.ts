@@ -22,7 +22,7 @@ export function explainTrial(trial: ExplainedTrial, totals: GrantTotals | null):
   if (trial.class === 'agent_timeout') return explainTimeout(trial, totals)
   if (trial.limit !== null) return LIMIT_SENTENCES[trial.limit]
   if (trial.class === 'refusal') return `The model declined to answer ${formatTimes(totals?.modelRefusals ?? 1)}.`
-  if (trial.error !== null) return firstLine(trial.error)
+  if (trial.error !== null) return toFirstLine(trial.error)
   const sentence = `${explainExit(trial)}${explainTests(trial)}`
   return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`
 }
@@ -119,7 +119,8 @@ function explainTests({ steps, reward, rewards }: ExplainedTrial): string {
   return `the tests of the task gave the reward ${reward ?? 0}.`
 }
 
-const firstLine = (text: string): string => text.trim().split('\n', 1)[0]?.replace(/:$/, '.') ?? ''
+/** Returns the first line of an error as a sentence. */
+export const toFirstLine = (text: string): string => text.trim().split('\n', 1)[0]?.replace(/:$/, '.') ?? ''
 
 const quote = (message: string): string => `"${message.replaceAll('"', "'")}"`
 

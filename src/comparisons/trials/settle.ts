@@ -1,3 +1,4 @@
+import { toFirstLine } from '../../gateway/explanation.ts'
 import type { GranteeSpend } from '../../gateway/spend/spend.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import { type Db, storableText } from '../../platform/db/db.ts'
@@ -149,7 +150,11 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
   const mayRetry = ending.kind !== 'unfit' && RETRIED_CLASSES.includes(failure.class) && hasRetriesLeft(trial)
   if (mayRetry) return { ...NO_RESULT, state: 'queued', retries: trial.retries + 1 }
   if (ending.kind === 'ran') return toRecordedEnd(trial, ending, spend)
-  const detail = { error: failure.error, explanation: explainError(failure.error), ...toSpendDetail(spend) }
+  const detail = {
+    error: failure.error,
+    explanation: failure.error === null ? undefined : toFirstLine(failure.error),
+    ...toSpendDetail(spend),
+  }
   const costMicros = spend ? spend.costMicros : 0
   const end = { ...NO_RESULT, class: failure.class, retries: trial.retries, costMicros }
   if (ending.kind !== 'deadly') return { ...end, state: 'errored', detail }
@@ -161,9 +166,6 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
     detail: { ...detail, rewards: { reward: 0 } },
   }
 }
-
-/** Explains an attempt that did not run by the first line of its error. */
-const explainError = (error: string | null): string | undefined => error?.trim().split('\n', 1)[0]?.replace(/:$/, '.')
 
 const toSpendDetail = (spend: GranteeSpend | undefined) =>
   spend ? { usage: toPublicUsage(spend.usage), costSource: spend.costSource } : {}
