@@ -39,7 +39,7 @@ const DEFAULT_RULES = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as cons
 
 type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
 
-/** The longer of the two runs, as elapsed time and as CPU time. */
+/** A suite that can be used. `tests` and `passed` are counts of the first run, the times those of the longer run. */
 type Health = { tests: number; passed: number; seconds: number; cpuSeconds: number }
 
 /** Messages of programs that fail without a network. */

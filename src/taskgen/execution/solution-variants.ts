@@ -79,7 +79,8 @@ function parseFiles(source: string): VariantFile[] {
     .map((section) => {
       const isBinary = /^GIT binary patch/m.test(section.split(HUNK)[0] ?? '')
       const [header = '', ...bodies] = isBinary ? [section] : section.split(HUNK)
-      const printed = /^(?:\+\+\+ "?b|--- "?a)\/.*$/m.exec(header.replace(/^--- .*\n(?=\+\+\+ "?b\/)/m, ''))?.[0] ?? ''
+      // The new name. A deleted file has only the old one.
+      const printed = (/^\+\+\+ "?b\/.*$/m.exec(header) ?? /^--- "?a\/.*$/m.exec(header))?.[0] ?? ''
       const path = unquotePath(printed.slice(4).replace(/\t$/, '')).slice(2)
       const language = findSourceLanguage(path)
       return { header, path, language, hunks: bodies.map((body) => parseHunk(body, language)) }

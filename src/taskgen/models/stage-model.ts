@@ -127,8 +127,8 @@ function checkServedModel(
 }
 
 /**
- * Returns the budget of a call, or null for a model without prices, for which none can be enforced. Token, call and time
- * limits still apply, and a batch with a budget requires prices.
+ * Returns the budget of the grant, or null for a model without prices, for which none can be enforced. Limits on tokens,
+ * calls and time still apply, and a batch with a budget requires prices.
  */
 const computeBudget = ({ budgetMicros, batchLeftMicros, terms }: OpenModelInput): number | null =>
   terms.prices === null && batchLeftMicros === null ? null : Math.min(budgetMicros, batchLeftMicros ?? budgetMicros)

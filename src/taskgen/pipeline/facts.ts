@@ -25,7 +25,8 @@ export type TaskFacts = TaskKey & {
   >
   digest: string | null
   content: TaskContent | null
-  instruction: string | null
+  /** Instruction edited by a person. Null if it was not edited. */
+  editedInstruction: string | null
 }
 
 /** Finds a task in progress; undefined if it is finished or its batch has stopped. */
@@ -44,7 +45,7 @@ export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefi
     generation: StoredGeneration.parse(row.generation),
     budgetMicros: row.budgetMicros,
     digest: row.digest,
-    instruction: row.instruction,
+    editedInstruction: row.instruction,
     content: row.content === null ? null : TaskContent.parse(row.content),
   }
 }
@@ -63,7 +64,7 @@ export async function loadCandidateState(
       taskId: facts.task,
       candidate: facts.candidate,
       generation,
-      edited: facts.instruction,
+      edited: facts.editedInstruction,
       outputs: Object.fromEntries(passed.map(({ stage, result }) => [stage, result.output])),
       files:
         digest === null || content === null ? null : { digest, executableDigest: hashExceptInstruction(content.files) },

@@ -26,7 +26,7 @@ export type ReviewVerdict = {
   assertions: TestAssertion[]
   /** Estimate of each reviewer. */
   minutes: number[]
-  /** `self_verified`: the author and verifier models are from the same provider. */
+  /** `self_verified`: author and verifier are models of the same vendor or family. */
   flags: 'self_verified'[]
   model: { catalogId: string; provider: string; name: string }
   bill: ModelBill
