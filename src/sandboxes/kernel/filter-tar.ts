@@ -19,7 +19,7 @@ type TarFilter = {
   bytes: number
   contents: Map<string, SpooledContent>
   count: number
-  /** Entries below a folder that is left out because it is nested too deeply. */
+  /** Number of entries that are dropped without being listed: by `isDropped`, or below a folder that is nested too deeply. */
   skipped: number
   leftOut: string[]
   /** Returns true for an entry that is dropped and not listed in `leftOut`. */
@@ -96,12 +96,12 @@ async function filterEntries(filter: TarFilter, tar: AsyncIterable<Buffer>): Pro
   }
 }
 
-/** Returns false when the rest of the archive should not be read. */
+/** Passes, skips or leaves out an entry. Returns false when the rest of the archive should not be read. */
 async function filterEntry(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   if (filter.isDropped(`${filter.prefix}${name}`)) return skip(filter, entry)
   // A folder that is nested too deeply is listed once, without the entries below it.
   if (isTooDeep(name)) return isTooDeep(posix.dirname(name)) ? skip(filter, entry) : leaveOut(filter, name, entry)
-  return (await pass(filter, name, entry)) || leaveOut(filter, name, entry)
+  return (await passEntry(filter, name, entry)) || leaveOut(filter, name, entry)
 }
 
 async function skip(filter: TarFilter, { bytes, content }: TarEntry): Promise<boolean> {
@@ -118,8 +118,8 @@ async function leaveOut({ leftOut }: TarFilter, name: string, { bytes, content }
   return true
 }
 
-/** Returns false if the entry was left out without reading it. */
-async function pass(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+/** Writes an entry to the result. Returns false, without reading its content, if it must be left out. */
+async function passEntry(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   if (filter.count >= filter.caps.files || name.split('/').includes('..')) return false
   switch (entry.type) {
     case 'File':

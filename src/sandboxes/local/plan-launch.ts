@@ -34,14 +34,14 @@ export async function planLaunch(context: LaunchContext): Promise<Launch> {
     mounts,
     hostname: spec.network?.names[0] ?? HOSTNAME,
     cgroups: host.cgroups === undefined ? [] : cgroupFolders(host.cgroups, spec.id),
-    ...(await buildLaunchedCommand(context, { account, workdir })),
+    ...(await prepareCommand(context, { account, workdir })),
   }
 }
 
 type LaunchedCommand = Pick<Launch, 'account' | 'command' | 'env' | 'launcherFiles'>
 
-/** Returns the command itself, or the control shell, which then starts it. */
-async function buildLaunchedCommand(
+/** Returns the command itself, or the control shell, to which the command is then sent. */
+async function prepareCommand(
   { host, spec, resources }: LaunchContext,
   { account, workdir }: Pick<Launch, 'account' | 'workdir'>,
 ): Promise<LaunchedCommand> {

@@ -50,13 +50,13 @@ async function addFiles(
   const files = (await readdir(context).catch(() => [])).filter((name) => name !== '.gitkeep')
   if (files.length === 0) return base
   const text = `FROM ${base.digest}\nWORKDIR ${workdir ?? base.workdir}\nCOPY . .\n`
-  const recipe: DockerfileContext = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
-  const key = await computeBuildKey(text, recipe, [])
+  const buildSource: DockerfileContext = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
+  const key = await computeBuildKey(text, buildSource, [])
   const known = await findCompleteBuild(host.store, key)
   if (known) return known
   const built = await buildBuiltIn(
     host,
-    { ...recipe, dockerfile: readDockerfile(text), key, base },
+    { ...buildSource, dockerfile: readDockerfile(text), key, base },
     { ...options, entering: '', buildHosts: [], layers: [] },
   )
   await saveBuild(host.store, key, built)
@@ -69,23 +69,23 @@ const canUseBuildah = async ({ rootless }: Host, useBuildah: boolean): Promise<b
 
 async function buildDockerfile(
   { host, ...context }: PrepareContext,
-  recipe: DockerfileContext,
+  source: DockerfileContext,
   options: PrepareOptions,
 ): Promise<StoredImage> {
   const { store } = host
-  const { dockerfile, text } = await readCheckedDockerfile(recipe)
+  const { dockerfile, text } = await readCheckedDockerfile(source)
   const withBuildah = await canUseBuildah(host, context.useBuildah)
   const { buildHosts, allowHostBase } = context
-  const sources = { store, withBuildah, allowHostBase, buildHosts }
-  const bases = await resolveBases(sources, listBaseNames(dockerfile, recipe), options)
+  const baseSources = { store, withBuildah, allowHostBase, buildHosts }
+  const bases = await resolveBases(baseSources, listBaseNames(dockerfile, source), options)
   const hasHostBase = bases.some(({ image }) => image.base === 'host-base')
-  const key = await computeBuildKey(text, recipe, bases)
+  const key = await computeBuildKey(text, source, bases)
   const [base] = bases
   return buildWithLimits(host, key, options, (limited) => {
     const buildOptions = { ...limited, buildHosts }
     return withBuildah && !hasHostBase
-      ? buildWithBuildah(store, { ...recipe, dockerfile, text, key, bases }, buildOptions)
-      : buildBuiltIn(host, { ...recipe, dockerfile, key, base: requireBase(base?.image) }, buildOptions)
+      ? buildWithBuildah(store, { ...source, dockerfile, text, key, bases }, buildOptions)
+      : buildBuiltIn(host, { ...source, dockerfile, key, base: requireBase(base?.image) }, buildOptions)
   })
 }
 
