@@ -11,8 +11,8 @@ type CloudModel = { provider: string; model: string; baseUrl: string; trust: Tru
 
 type CloudDefinition = {
   fields: CredentialField[]
-  /** The provider whose rules apply to the cloud's models, if they differ between the providers of a protocol. */
-  sameAs?: string
+  /** The provider as which requests to the cloud are written, where providers of one protocol differ. */
+  treatedAs?: string
   /** Sends a free request that needs a valid credential. */
   check: (deps: CheckDeps, model: CloudModel, secret: Secret) => Promise<CredentialVerdict>
 }
@@ -24,7 +24,7 @@ export const clouds: Record<Cloud, CloudDefinition> = {
     check: checkBedrock,
   },
   vertex: { fields: [serviceAccount('serviceAccount')], check: checkVertex },
-  azure: { fields: [token('apiKey'), apiVersion('apiVersion')], check: checkAzure, sameAs: 'openai' },
+  azure: { fields: [token('apiKey'), apiVersion('apiVersion')], check: checkAzure, treatedAs: 'openai' },
 }
 
 /** Lists the values of a secret that must not be stored or shown with a call. */

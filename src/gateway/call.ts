@@ -195,7 +195,7 @@ const limitOutput = async (
   tokens: number,
 ): Promise<Buffer> => {
   const { provider: own, cloud } = grant.terms
-  const provider = (cloud && clouds[cloud].sameAs) ?? own
+  const provider = (cloud && clouds[cloud].treatedAs) ?? own
   return Buffer.from(await limitRequest({ bytes, protocol: wire.protocol, tokens, provider }))
 }
 

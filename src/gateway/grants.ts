@@ -39,7 +39,7 @@ export const hashSecret = (secret: string): Buffer => createHash('sha256').updat
 
 export const isSecretOf = (secret: string, hash: Buffer): boolean => timingSafeEqual(hashSecret(secret), hash)
 
-/** A gateway that has not reported for this long is dead. */
+/** Wait before open calls of dead gateways are given up: longer than it takes to notice that a gateway is dead. */
 const DRAIN_MS = 15_000
 /** A live gateway settles the calls of a dead agent within seconds. This bounds the wait for one that cannot. */
 const SETTLE_MS = 60_000

@@ -40,7 +40,7 @@ type ModelReport = ModelSpending & { catalogId: string; level: string }
 export type CanaryReport = {
   author: ModelReport
   verifier: ModelReport
-  /** True if both models are of one provider. */
+  /** True if both models are of the same vendor or family. */
   isSelfVerified: boolean
   figures: CanaryFigure[]
   isEnough: boolean

@@ -25,9 +25,10 @@ type Withdrawal = {
   changed: string[]
 }
 
+/** `raw`: the sandbox as the agent left it. */
 type ConfiguredView = { raw: StoppedSandbox; plan: () => Promise<Withdrawal> }
 
-/** Views by the object that stands for the sandbox. Providers only know the sandbox behind a view. */
+/** The sandbox behind each view. Providers know only that sandbox, so a view is replaced before it reaches them. */
 const views = new WeakMap<StoppedSandbox, ConfiguredView>()
 
 /**

@@ -35,8 +35,8 @@ const COMMAND_TOOLS: ToolFile[] = [
 
 /**
  * Returns shell code that sets the arguments of the shell to the command of a package's program. The program is resolved
- * as Node resolves modules: also in parent folders. Options of the project's test script are added; paths that the
- * script names only if no test file is selected.
+ * as Node resolves modules: also in parent folders. Options of the project's test script are added and, if no test file is
+ * selected, its paths.
  */
 const setCommand = (name: string, targets: readonly string[] = []): string =>
   `eval "set -- $(node "$ASSAY_TOOLS/script-options.cjs" ${name} "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"${targets.length === 0 ? ' paths' : ''})"`

@@ -59,16 +59,16 @@ const listEnvReferences = (env: EnvVar[], path: string): VariableReference[] =>
     })),
   )
 
-/** Matches variables of the verifier, the solution and headers. The runner decides whether to provide them. */
+/** Matches all variables that task.toml requests, except secrets in the agent's environment, which are refused. */
 const matchRequested = ({ outline }: TaskView): RuleMatch[] =>
   outline
-    ? listNonAgentReferences(outline).map(({ path, name }) => ({
+    ? listRequestedReferences(outline).map(({ path, name }) => ({
         path,
         detail: `The task requests the variable ${name}.`,
       }))
     : []
 
-const listNonAgentReferences = ({ steps, solutionEnv, environment }: TaskOutline): VariableReference[] => [
+const listRequestedReferences = ({ steps, solutionEnv, environment }: TaskOutline): VariableReference[] => [
   ...steps.flatMap(({ verifier }) => listEnvReferences(verifier.env, 'verifier.env')),
   ...listEnvReferences(solutionEnv, 'solution.env'),
   ...environment.mcpServers.flatMap((server) =>
