@@ -359,7 +359,7 @@ function findFailedTest(line: string): string | undefined {
 const OUTPUT_BYTES_MAX = 1024 * 1024
 
 /** Reads the failed tests from the end of a log file. Returns none if the file does not exist. */
-export async function readFailedTests(logFile: string): Promise<string[]> {
+async function readFailedTests(logFile: string): Promise<string[]> {
   const opened = await open(logFile, 'r').catch(() => undefined)
   if (!opened) return []
   await using file = opened

@@ -21,7 +21,7 @@ const source = (name: string, extensions: string, traits: Partial<SourceLanguage
 })
 
 /** Languages that are recognised as source code, but whose tests cannot be run. Delete the row of one that gets an ecosystem. */
-export const OTHER_SOURCES: readonly SourceLanguage[] = [
+const OTHER_SOURCES: readonly SourceLanguage[] = [
   source('shell', 'sh bash zsh', { comments: 'hash' }),
   source('elixir', 'ex exs', { comments: 'hash' }),
   source('haskell', 'hs', { singleQuote: 'character' }),

@@ -60,7 +60,7 @@ async function unmount(
 }
 
 /** Deletes a folder. Without root, files of other users can only be deleted by the root user of a user namespace. */
-export async function removeFolder({ store, rootless }: StoreHost, path: string): Promise<unknown> {
+async function removeFolder({ store, rootless }: StoreHost, path: string): Promise<unknown> {
   const folder = join(store.folder, path)
   if (!rootless) return removeTree(folder)
   const namespace = await startNamespaceProcess({ rootless, copyMountsOf: undefined, cwd: '/' })

@@ -156,7 +156,7 @@ const PROVIDER_SUFFIX = /^[-@:](?:latest|preview|\d{3,8}|\d{4}-\d{2}-\d{2}|\d{2}
 const LATEST_SUFFIX = /[-@:](?:latest|preview)$/
 
 /** True if a served model name denotes the requested model. */
-export function isServedAs(requestedName: string, servedName: string): boolean {
+function isServedAs(requestedName: string, servedName: string): boolean {
   const [requested, served] = [removeVendor(requestedName), removeVendor(servedName)]
   if (served === requested) return true
   const base = requested.replace(LATEST_SUFFIX, '')

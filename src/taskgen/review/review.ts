@@ -1,6 +1,5 @@
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
-import type { ModelBill, StageModel } from '../models/stage-model.ts'
-import { isSameFamily, type NamedModel } from '../models/stage-model.ts'
+import { isSameFamily, type ModelBill, type NamedModel, type StageModel } from '../models/stage-model.ts'
 import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
