@@ -135,7 +135,7 @@ function checkHeader(name: string, value: Template): string | undefined {
   return undefined
 }
 
-/** Tests for variables only, optionally after a scheme name. Strings contain no NUL, so it can represent a variable. */
+/** Returns true for variables only, optionally after a scheme name. No string contains NUL, so it can stand for a variable. */
 const isVariableOnly = (value: Template): boolean =>
   /^\s*$|^\s*(?:[A-Za-z]+\s+)?\0(?:[\s:-]*\0)*\s*$/.test(
     value.map((part) => (typeof part === 'string' ? part : '\0')).join(''),

@@ -84,7 +84,7 @@ export async function findPublicRelease(db: Db, repository: number): Promise<str
   return newest?.withdrawn_at === null ? newest.id : undefined
 }
 
-/** Tests for releases of a repository, withdrawn ones included. */
+/** Returns true if a repository has releases, withdrawn ones included. */
 export const hasReleases = async (db: Db, repository: number): Promise<boolean> =>
   (await rows.findNewest(db, repository)) !== undefined
 

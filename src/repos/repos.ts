@@ -24,11 +24,11 @@ import * as rows from './sql.ts'
 export type { RepositoryRef, RepositoryRow }
 
 export type RepositoryDeps = IdentityDeps & {
-  /** Tests for unfinished batches or comparisons of the repository. */
+  /** Returns true if the repository has unfinished batches or comparisons. */
   isBusy: (db: Db, key: number) => Promise<boolean>
   /** Returns the id of the public release, if there is one. */
   findPublicRelease: (db: Db, key: number) => Promise<string | undefined>
-  /** Tests for releases, withdrawn ones included. */
+  /** Returns true if there are releases, withdrawn ones included. */
   hasReleases: (db: Db, key: number) => Promise<boolean>
   /** Withdraws the public release, if there is one, in the same transaction. */
   withdrawPublicRelease: (tx: Db, by: AuditActor, key: number, reason: string) => Promise<void>

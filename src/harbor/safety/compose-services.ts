@@ -22,7 +22,7 @@ export function listEntriesAt(settings: ValueTable, path: string, key: string): 
   return value.map((entry, index) => ({ path: `${path}.${key}.${index}`, value: entry }))
 }
 
-/** Tests for any value except false. A variable could have any value, so it counts as enabled. */
+/** Returns true for any value except false. A variable could have any value, so it counts as enabled. */
 export const isEnabled = (value: Value | undefined): boolean =>
   value !== undefined && value !== null && !(typeof value === 'string' && /^(?:false|no|off|n|)$/i.test(value))
 

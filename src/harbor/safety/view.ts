@@ -264,7 +264,7 @@ const WRITES =
   /^(?:[({]\s*|!\s+)?(?:sudo\s+)?(?:echo|printf|cat|tee|grep|egrep|sed|awk|touch|mkdir|rm|ln|cp|mv|export|which)\b/
 const SHELL = /\|\s*(?:sudo\s+)?(?:\S{0,100}\/)?(?:(?:ba|da|z|k)?sh|python\d?|perl|ruby|node|php|crontab|xargs|at)\b/
 
-/** Tests for a pipeline that only prints, searches or writes text and does not pass it to an interpreter. */
+/** Returns true if a pipeline only prints, searches or writes text and does not pass it to an interpreter. */
 export const isTextOnly = (pipeline: string): boolean =>
   WRITES.test(pipeline) && !SHELL.test(pipeline) && !/\$\(|`|<\(/.test(pipeline)
 

@@ -325,7 +325,7 @@ function endsSignature(text: string, at: number): boolean {
   return '{;\n'.includes(character)
 }
 
-/** Tests for `= (a, b) => …`: the parameters of a function value belong to its signature. */
+/** Returns true for `= (a, b) => …`: the parameters of a function value belong to its signature. */
 const startsFunction = (text: string, at: number): boolean =>
   text[at + 1] !== '>' &&
   /^=\s*(?:async\s*)?(?:function\s*)?\([^()]{0,200}\)\s*(?:=>|\{)/.test(text.slice(at, at + 300))

@@ -64,7 +64,7 @@ const matchHostBinds = (view: TaskView): RuleMatch[] => [
   ...view.composes.flatMap(matchHostVolumes),
 ]
 
-/** Tests for a named volume in the long form. */
+/** Returns true for a named volume in the long form. */
 const isVolume = (all: string, source: string): boolean =>
   all.startsWith('{') && !all.includes('"bind"') && /^[\w.-]+$/.test(source)
 

@@ -7,7 +7,7 @@ import type { TaskView } from '../view.ts'
 
 const NAMESPACES = ['network_mode', 'net', 'pid', 'ipc', 'uts', 'userns_mode', 'cgroup']
 
-/** Tests for `host`, or the namespace of a container outside the task. */
+/** Returns true for `host` and for the namespace of a container outside the task. */
 const isHostNamespace = (value: unknown): boolean =>
   typeof value === 'string' && /^(?:host$|container:)/.test(value.trim())
 

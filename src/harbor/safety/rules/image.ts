@@ -44,9 +44,7 @@ function listCopiedTwins(used: UsedDockerfile, twins: Twin[], verifiers: UsedDoc
     })
 }
 
-/**
- * Tests for a file of the project that a separate verifier's image copies from the same path by the same instruction.
- */
+/** Returns true if the image of a separate verifier copies the same file from the same path by the same instruction. */
 const isSharedWithVerifier = (verifier: UsedDockerfile, { source, target }: CopySource, { path, hidden }: Twin) =>
   hidden === `${verifier.context}/${path}` &&
   listCopies(verifier.dockerfile).some((copy) => copy.source === source && copy.target === target)
@@ -93,9 +91,7 @@ function listPairs(view: TaskView): Omit<Twin, 'isAnswer'>[] {
 
 const hashFile = ({ bytes }: ScannedFile): string => createHash('sha256').update(bytes).digest('base64')
 
-/**
- * Tests for a file of the solution, the test script, or a test that it names. Other tests may belong to the project.
- */
+/** Returns true for a file of the solution, a test script or a file that one names. Other tests may belong to the project. */
 const isGradingFile = (path: string, scripts: { path: string; text: string }[]): boolean =>
   /(?:^|\/)solution\//.test(path) ||
   scripts.some((script) => script.path === path || script.text.includes(baseName(path)))

@@ -94,7 +94,7 @@ const PRIVATE_STARTS = '0.0.0.0 10.0.0.0 100.64.0.0 127.0.0.0 169.254.0.0 172.16
   .map((address) => ipaddr.parse(address))
 const PRIVATE_RANGES = new Set(['unspecified', 'private', 'carrierGradeNat', 'loopback', 'linkLocal', 'uniqueLocal'])
 
-/** Tests for a private name or address, or a range that overlaps a private one. */
+/** Returns true for a private name or address, or a range that overlaps a private one. */
 function isPrivate(host: string): boolean {
   const [address = ''] = host.split('/')
   if (!ipaddr.isValid(address)) return METADATA_NAMES.test(host)

@@ -154,7 +154,7 @@ const SECRET_PARTS = new Set([
 
 const isRunnerSecret = (name: string): boolean => RUNNER_SECRETS.test(name) || /_API_?KEY$/.test(name)
 
-/** Tests for the name of a secret, which may also belong to the task itself. */
+/** Returns true for the name of a secret, also of one that may belong to the task itself. */
 const isSecretName = (name: string): boolean =>
   isRunnerSecret(name) ||
   name.includes('PRIVATE_KEY') ||
