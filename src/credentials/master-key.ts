@@ -191,7 +191,8 @@ export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_INTERVAL_MS 
 
 /** Waits until every running process can read the key. Throws MasterKeyRefused, naming those that cannot. */
 export async function requireHeldByAll(db: Db, masterKeyId: string): Promise<void> {
-  for (const deadline = performance.now() + KEY_READ_TIMEOUT_MS; ; ) {
+  const deadline = performance.now() + KEY_READ_TIMEOUT_MS
+  for (;;) {
     const processesWithoutKey = await listKeyHoldersWithout(db, masterKeyId, ALIVE_SECONDS)
     if (processesWithoutKey.length === 0) return
     if (performance.now() > deadline) throw new MasterKeyRefused(describeProcessesWithoutKey(processesWithoutKey))

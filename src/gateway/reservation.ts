@@ -12,8 +12,10 @@ const CONTEXT_TOKENS_UNKNOWN = 2_000_000
  * Returns the most input tokens that the provider accepts. `passes`: how often it reads the input. A window that a
  * workspace declared counts only if it is larger than that of every known model.
  */
-export const computeInputMax = ({ contextTokens, isContextDeclared }: ContextWindow, passes: number): number =>
-  Math.max(contextTokens ?? 0, contextTokens && !isContextDeclared ? 0 : CONTEXT_TOKENS_UNKNOWN) * passes
+export function computeInputMax({ contextTokens = 0, isContextDeclared }: ContextWindow, passes: number): number {
+  const isReliable = contextTokens > 0 && !isContextDeclared
+  return passes * (isReliable ? contextTokens : Math.max(contextTokens, CONTEXT_TOKENS_UNKNOWN))
+}
 
 type ContextWindow = Pick<Terms, 'contextTokens' | 'isContextDeclared'>
 
@@ -63,8 +65,8 @@ const ORDINARY_GROWTH = 2
 
 /**
  * Explains why a shared budget does not cover a call. The budget is to blame (`shared_budget`: the trial is not scored
- * and runs again) only if it no longer covers an ordinary call of this trial. Otherwise the size of the request is
- * (`size`), or the trial's own open calls are (`busy`): otherwise a trial could cause its own retry.
+ * and runs again) only if it no longer covers an ordinary call of this trial. The other causes are the size of
+ * the request (`size`) and the trial's own open calls (`busy`), which a trial could use to cause its own retry.
  */
 export function explainSharedRefusal(
   { reason, shared }: ReservationRefused,

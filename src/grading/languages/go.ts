@@ -63,20 +63,20 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
   })
 }
 
-/** Version of Go in the base image. */
-const DEBIAN_GO = 24
+/** Minor version of Go in the base image. */
+const IMAGE_GO_MINOR = 24
 
 /**
- * Returns the shell line that compiles the standard library with the Go version of a tree. The module of the line asks for
- * a version only if it is newer than that of the image, so that trees with the same Go share the layer.
+ * Returns the shell line that compiles the standard library with the Go version of a tree. Its go.mod names a
+ * version only if that of the image may be too old, so that all other trees share the layer.
  */
 function compileStandardLibrary(tree: TreeFacts): string {
   const text = tree.texts.get('go.work') ?? tree.texts.get('go.mod') ?? ''
   const lines = [...text.matchAll(/^(go|toolchain)[ \t]+((?:go)?1\.(\d{1,3})(?:\.\d{1,3})?)[ \t]*(?:\/\/.*)?$/gm)]
-  const newerVersions = lines
-    .filter(([, , , minor]) => Number(minor) >= DEBIAN_GO)
+  const versions = lines
+    .filter(([, , , minor]) => Number(minor) >= IMAGE_GO_MINOR)
     .map(([, word, version]) => `${word} ${version}`)
-  const module = ['module std.local', ...newerVersions].map((each) => quote(each)).join(' ')
+  const module = ['module std.local', ...versions].map((each) => quote(each)).join(' ')
   return `mkdir /tmp/std && cd /tmp/std && printf '%s\\n' ${module} > go.mod && go build std && cd / && rm -r /tmp/std`
 }
 

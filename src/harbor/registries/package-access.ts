@@ -68,8 +68,10 @@ async function getToken(server: PackageServer, tokens: TokenCache, key: string, 
   const pending = tokens.get(name)
   const cached = await pending
   if (cached && cached.until > server.now() && cached.value !== rejected) return cached.value
-  const exchange = tokens.get(name) === pending ? cacheToken(tokens, name, exchangeKey(server, key)) : tokens.get(name)
-  return (await (exchange ?? exchangeKey(server, key))).value
+  const latest = tokens.get(name)
+  if (latest === pending) return (await cacheToken(tokens, name, exchangeKey(server, key))).value
+  // While this call waited, another one replaced the token, or its exchange failed.
+  return (await (latest ?? exchangeKey(server, key))).value
 }
 
 function cacheToken(tokens: TokenCache, name: string, exchange: Promise<AccessToken>): Promise<AccessToken> {

@@ -132,7 +132,7 @@ function spreadDistrust(
   throw new UnreadableScript('too many values that depend on each other')
 }
 
-/** Yields names that turn out to be untrusted. Those that are recorded at once count for the following ones. */
+/** Yields names that turn out to be untrusted. The caller records each at once, so that it counts for the next ones. */
 function* listUntrusted(
   trust: ScriptTrust,
   assignments: readonly Assignment[],

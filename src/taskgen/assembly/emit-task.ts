@@ -34,8 +34,8 @@ export async function emitTask(folder: string, input: EmitTaskInput): Promise<St
   if (faults.length > 0) return rejectInvalid(faults)
   const read = await readTask(source)
   const packed = new Set(['task.toml', ...read.task.files.map(({ path }) => path)])
-  const unpacked = (await listFiles(folder)).filter((path) => !packed.has(path))
-  return unpacked.length > 0 ? rejectInvalid(unpacked.map((path) => `${path}: Harbor would not pack it.`)) : done(read)
+  const omitted = (await listFiles(folder)).filter((path) => !packed.has(path))
+  return omitted.length > 0 ? rejectInvalid(omitted.map((path) => `${path}: Harbor would not pack it.`)) : done(read)
 }
 
 const rejectInvalid = (faults: string[]): StageRejection =>

@@ -5,10 +5,10 @@ import type { TaskView } from '../view.ts'
 
 const MISSING = new Set(['missing_file'])
 const ESCAPES = new Set(['unsafe_path'])
-const NO_FILES = new Set(['link_outside', 'link_to_folder', 'special_file', 'through_a_link'])
+const LINKS_AND_DEVICES = new Set(['link_outside', 'link_to_folder', 'special_file', 'through_a_link'])
 const COLLISIONS = new Set(['collision', 'duplicate', 'under_a_file'])
 const SIZES = new Set(['too_large', 'too_many_files', 'path_too_deep', 'path_too_long', 'too_complex', 'too_deep'])
-const NAMED = new Set([...MISSING, ...ESCAPES, ...NO_FILES, ...COLLISIONS, ...SIZES])
+const NAMED = new Set([...MISSING, ...ESCAPES, ...LINKS_AND_DEVICES, ...COLLISIONS, ...SIZES])
 
 const matchRefusals = (isReason: (code: string) => boolean) => (view: TaskView) =>
   view.refusals
@@ -31,19 +31,19 @@ export const formRules: SafetyRule[] = [
   {
     id: 'path_escapes',
     severity: 'block',
-    description: 'a path that leads out of the task, or that two programs read as two paths',
+    description: 'a path that leads out of the task, or that programs may resolve differently',
     check: matchRefusals((code) => ESCAPES.has(code)),
   },
   {
     id: 'links_and_devices',
     severity: 'block',
     description: 'a link that leads out, a link to a folder, a device, a pipe or a socket',
-    check: matchRefusals((code) => NO_FILES.has(code)),
+    check: matchRefusals((code) => LINKS_AND_DEVICES.has(code)),
   },
   {
     id: 'name_collisions',
     severity: 'block',
-    description: 'two paths that are one where letter case or Unicode form do not count',
+    description: 'two paths that name one file on systems that ignore letter case or Unicode form',
     check: matchRefusals((code) => COLLISIONS.has(code)),
   },
   {
