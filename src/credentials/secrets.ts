@@ -60,20 +60,19 @@ function ignoreBrokenSeal(error: unknown): undefined {
 export async function checkStoredSecrets(
   deps: CredentialDeps,
   workspaceId: string,
-): Promise<{ stored: number; names: string[] }> {
+): Promise<{ stored: number; unreadable: string[] }> {
   const { keyring, db } = deps
-  const rows = keyring ? await listSealedRows(db, workspaceId) : []
-  const names = await Promise.all(
-    rows.map(async (row) => {
-      const opened = keyring && openRow(keyring, workspaceId, row).then(() => [], ignoreUnreadable)
-      return (await opened) ?? [row.name]
-    }),
+  if (!keyring) return { stored: 0, unreadable: [] }
+  const rows = await listSealedRows(db, workspaceId)
+  const isReadable = await Promise.all(
+    rows.map((row) => openRow(keyring, workspaceId, row).then(() => true, rethrowUnlessUnreadable)),
   )
-  return { stored: rows.length, names: names.flat() }
+  return { stored: rows.length, unreadable: rows.filter((_, index) => !isReadable[index]).map(({ name }) => name) }
 }
 
-function ignoreUnreadable(error: unknown): undefined {
-  if (!(error instanceof SealBroken || error instanceof MasterKeyMissing)) throw error
+function rethrowUnlessUnreadable(error: unknown): false {
+  if (error instanceof SealBroken || error instanceof MasterKeyMissing) return false
+  throw error
 }
 
 type SecretWithUse = OpenedSecret & { isUseStale: boolean }

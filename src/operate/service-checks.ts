@@ -124,11 +124,11 @@ const hideDetails = ({ name, ok }: CheckResult): CheckResult => ({
 
 const credentialsCheck = (deps: CredentialDeps, workspaceId: string): SystemCheck => ({
   name: 'credentials',
-  fix: 'Send the secret again with PATCH. Whether a provider accepts one: POST …/credentials/{id}/check.',
+  fix: 'Send the secret again with PATCH. POST …/credentials/{id}/check then asks the provider whether it accepts it.',
   run: async () => {
-    const { stored, names } = await checkStoredSecrets(deps, workspaceId)
-    if (names.length > 0)
-      throw new Error(`${names.length} of ${stored} stored secrets cannot be opened: ${names.join(', ')}`)
+    const { stored, unreadable } = await checkStoredSecrets(deps, workspaceId)
+    if (unreadable.length > 0)
+      throw new Error(`${unreadable.length} of ${stored} stored secrets cannot be opened: ${unreadable.join(', ')}`)
     return stored === 0 ? 'none stored' : `${stored} stored, all can be opened`
   },
 })
