@@ -159,7 +159,7 @@ function toSandbox(running: LocalRunningSandbox): Sandbox {
     files: resources.files,
     root: rootOf(host, namespaceProcess, resources.files),
     localNetwork: resources.membership?.network,
-    users: new Set(),
+    laterRemovals: new Set(),
     removal: undefined,
   }
   const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
@@ -182,7 +182,7 @@ type SandboxLineage = { stopped: StoppedFiles; earlier: StoppedFiles | undefined
 
 /**
  * Builds the method `remove` of a sandbox. While later sandboxes use its layers, `remove` returns before the files are
- * gone. They are removed together with the last user, whose `remove` waits for it.
+ * gone. They are removed after the last of these sandboxes, whose `remove` waits for it.
  */
 function buildRemoval(
   { host, resources }: LocalRunningSandbox,
@@ -192,17 +192,17 @@ function buildRemoval(
   const removed = Promise.withResolvers<void>()
   let removal: Promise<void> | undefined
   removed.promise.catch(() => {}) // reported by `remove`
-  earlier?.users.add(removed.promise)
+  earlier?.laterRemovals.add(removed.promise)
 
   const remove = async (): Promise<void> => {
     await watched.kill()
     await watched.exited.catch(() => {})
-    stopped.removal = Promise.all(stopped.users).then(() => removeSandbox(host, resources))
+    stopped.removal = Promise.all(stopped.laterRemovals).then(() => removeSandbox(host, resources))
     stopped.removal.then(removed.resolve, removed.reject)
-    if (stopped.users.size > 0) return
+    if (stopped.laterRemovals.size > 0) return
     await stopped.removal
-    earlier?.users.delete(removed.promise)
-    if (earlier?.users.size === 0) await earlier.removal
+    earlier?.laterRemovals.delete(removed.promise)
+    if (earlier?.laterRemovals.size === 0) await earlier.removal
   }
   return () => {
     removal ??= remove()

@@ -13,9 +13,9 @@ export type StoppedFiles = {
   files: SandboxFiles
   root: string
   localNetwork: LocalNetwork | undefined
-  /** Removals of the later sandboxes that use its layers. The layers are removed after them. */
-  users: Set<Promise<unknown>>
-  /** The removal, once it has been requested. It waits for the users. */
+  /** Removals of the later sandboxes that use its layers. */
+  laterRemovals: Set<Promise<unknown>>
+  /** The removal of its own layers, once it has been requested. It waits for `laterRemovals`. */
   removal: Promise<void> | undefined
 }
 
