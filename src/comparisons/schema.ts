@@ -310,7 +310,7 @@ type ScopeContract<CreateBody extends z.ZodObject, QuoteBody extends z.ZodObject
   example: Record<string, unknown>
   /** Problems when the scope does not exist. */
   missing: readonly ProblemKind[]
-  /** Problems when a write cannot connect the scope. */
+  /** Problems of a create request that cannot connect a repository which is not connected yet. */
   unconnectable: readonly ProblemKind[]
 }
 

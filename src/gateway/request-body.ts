@@ -42,7 +42,7 @@ export async function readRequestBody(
 async function readBounded(
   unpacked: Readable,
   { bytesMax, takeBytes }: RequestBodyLimits,
-): Promise<Buffer | RequestBody> {
+): Promise<Buffer | RefusedBody> {
   const chunks: Buffer[] = []
   let length = 0
   // The stream must stay open: the response is sent on the same connection.

@@ -20,8 +20,8 @@ const IGNORE_FILE = '.gitignore'
 const HARBOR_IGNORE_FILE = '.harborignore'
 
 /**
- * `includeIgnored`: count all files. For packages, whose files were selected when they were packed. In a working folder,
- * the files that Harbor would not pack are left out.
+ * `includeIgnored`: also list files that Harbor would not pack. Used for packages, whose files were selected when they
+ * were packed; in a working folder such files are left out.
  */
 export type TaskFileOptions = { includeIgnored?: boolean }
 

@@ -43,6 +43,7 @@ export type CanaryReport = {
   /** True if both models are of the same vendor or family. */
   isSelfVerified: boolean
   figures: CanaryFigure[]
+  /** True if every figure meets its target. */
   isEnough: boolean
   results: CanaryResult[]
 }

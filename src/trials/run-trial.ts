@@ -36,8 +36,8 @@ export async function runTrial(provider: SandboxProvider, request: TrialRequest)
   const isStarved = record.steps.some(isStarvedVerdict)
   const control = request.isProven && !isStarved ? undefined : await runControl(provider, request)
   if (control?.state !== 'errored') {
-    const isUsual = control?.steps.some(isStarvedVerdict) === true
-    return scoreMissingVerdicts(request, isUsual ? record : dropStarvedVerdicts(record))
+    const isStarvedWithoutAgent = control?.steps.some(isStarvedVerdict) === true
+    return scoreMissingVerdicts(request, isStarvedWithoutAgent ? record : dropStarvedVerdicts(record))
   }
   const error = `The task also fails without the agent: ${control.error}`
   return { ...record, state: 'errored', class: control.class, reward: null, rewards: {}, error }
@@ -74,8 +74,9 @@ const needsControl = ({ class: trialClass, steps }: TrialRecord): boolean =>
   trialClass === 'verifier_error' || steps.some((step) => step.notes.length > 0 || isStarvedVerdict(step))
 
 /**
- * Returns true if processes of the tests lacked memory, disk or other processes, and the tests still gave a full reward: a
- * comparison that was killed prints no difference. Part of a reward may be right: the process can be the agent's own.
+ * Returns true if the tests gave a full reward although one of their processes hit a limit of memory, disk or processes.
+ * The reward may be wrong: a killed `diff` prints no difference. A partial reward is kept, because the process that hit
+ * the limit may have been the agent's program.
  */
 const isStarvedVerdict = ({ verifier, rewards }: StepRecord): boolean =>
   verifier?.starvedOf !== undefined && Object.values(rewards).some((reward) => reward >= 1)

@@ -237,7 +237,7 @@ function findAssignment(code: string): number {
 export const FILE_READERS =
   'read_csv|read_json|read_excel|read_parquet|read_table|read_fwf|read_xml|read_html|read_feather|read_orc|imread|loadtxt|genfromtxt|fromfile|memmap|np\\.load|numpy\\.load|loadmat|VideoCapture|read_graphml|load_workbook|ZipFile|(?:ET|ElementTree|etree|minidom)\\.parse|getline|sqlite3\\.connect'
 const READ = new RegExp(`(?<!\\w)(?:open|read_text|read_bytes|${FILE_READERS})\\s*\\(`)
-/** Modules whose `open` takes the name of a file. The method of a path or an archive takes none of the machine. */
+/** Modules whose `open` takes the name of a file. The `open` of a path takes no name, that of an archive a member's. */
 export const OPENERS = 'io|os|gzip|bz2|lzma|codecs|wave|Image'
 const HANDLE = new RegExp(`^(?:(?:${OPENERS})\\.)?open\\s*\\(|^(?:io\\.)?(?:BytesIO|StringIO)\\s*\\(`)
 /** Calls whose result is no text. */

@@ -61,7 +61,7 @@ export async function unpackUploaded(archive: Readable, tree: string): Promise<v
   await makeReadOnly(tree)
 }
 
-/** Waits for the end of a process and returns its exit code: 127 if the program was not found. */
+/** Waits for a process and returns its exit code: null if it was killed, 127 if its program was not found. */
 export const waitForExitCode = (child: ChildProcess): Promise<number | null> =>
   once(child, 'close').then(
     ([code]): number | null => code,

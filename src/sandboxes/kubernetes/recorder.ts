@@ -112,7 +112,10 @@ const main = async () => {
 }
 main()`
 
-/** Script that creates the pipes and becomes the recorder. Users other than root may open their own input and output. */
+/**
+ * Script that creates the pipes and becomes the recorder. All users may open the pipes of input and output, because the
+ * command may reopen its own as another user than root, for example at /dev/stdout.
+ */
 const RECORDER_SCRIPT = `mkdir -m 700 ${RECORDER_FOLDER} && mkfifo -m 666 ${PIPES_FOLDER}/input ${PIPES_FOLDER}/output && mkfifo -m 600 ${PIPES_FOLDER}/code && exec node -e "$@"`
 
 /** Returns the command line of the helper container of an adoptable sandbox. */
@@ -129,7 +132,7 @@ cat > ${RECORDER_FOLDER}/command
 printf %s "$1" > ${RECORDER_FOLDER}/start-time
 sha256sum < ${RECORDER_FOLDER}/command`
 
-/** Script that starts the command beside the exec, which ends. */
+/** Script that starts the command in the background, so that its exec can end. The exit code comes through fd 2. */
 const LAUNCH_SCRIPT = `call setsid --fork "$@" < ${PIPES_FOLDER}/input > ${PIPES_FOLDER}/output 2> ${PIPES_FOLDER}/code`
 
 const START_TIMEOUT_MS = 60_000

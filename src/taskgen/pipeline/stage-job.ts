@@ -67,6 +67,7 @@ async function finishWithSuccessor(deps: EnqueueDeps, job: Job<StagePayload>): P
   await job.finish((tx) => enqueueSuccessor(tx, deps, job.payload))
 }
 
+/** Ending of an attempt, without the concerns of the earlier stages. */
 type StageAttempt =
   | Exclude<StageEnding, { kind: 'passed' }>
   | Omit<Extract<StageEnding, { kind: 'passed' }>, 'concerns'>
@@ -169,7 +170,7 @@ async function diagnoseSandbox(deps: StageJobDeps, task: TaskFacts, error: Sandb
   return deferAttempt('sandbox', failure ?? error, deps.sandboxWaitMs)
 }
 
-/** Outcome of one attempt at a stage. */
+/** Ending of an attempt at a stage. `concerns` are those of the earlier stages. */
 type StageEnding =
   | {
       kind: 'passed'

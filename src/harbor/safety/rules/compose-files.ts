@@ -13,9 +13,10 @@ const SOCKET_ADDRESS = /^(?:DOCKER_HOST|CONTAINER_HOST)\b.{0,20}(?:tcp|unix|ssh|
 const LOGS = /^\$\{?(?:HOST|ENV)_(?:VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\b/
 const CONTEXT = /^\$\{?CONTEXT_DIR\b/
 
+/** `all` is the whole entry as text. */
 type RawMount = { path: string; source: string; all: string }
 
-/** Lists mounts. `source` is empty for a named volume. */
+/** Lists mounts. `source` is empty for a named volume in the short form. */
 function listRawMounts(view: TaskView): RawMount[] {
   return listRawServices(view).flatMap(({ path, settings }) =>
     listEntriesAt(settings, path, 'volumes').flatMap(({ path: at, value }) => {
@@ -30,7 +31,7 @@ function listRawMounts(view: TaskView): RawMount[] {
 
 const toText = (value: Value | undefined): string => (typeof value === 'string' ? value : '')
 
-/** Returns the part before the colon. A variable may contain a colon too: `${A:-b}:/c`. */
+/** Returns the part before the colon. A variable and a drive may contain a colon too: `${A:-b}:/c`, `C:\\b:/c`. */
 function parseSource(text: string): string {
   const end = text.startsWith('${') ? text.indexOf('}') + 1 : 0
   const colon = text.indexOf(':', Math.max(end, 2))
