@@ -94,7 +94,8 @@ async function openNamed(url: string, config: Config, log: Log): Promise<OpenedD
 /** Waits for a database that starts at the same time. Logs at once and then every 10 s. */
 async function waitUntilReachable(database: Database, log: Log): Promise<void> {
   const deadline = Date.now() + DATABASE_WAIT_MS
-  for (let logAt = 0; ; ) {
+  let logAt = 0
+  for (;;) {
     const connectionError = await findConnectionError(database)
     if (connectionError === undefined) return
     if (Date.now() > deadline)

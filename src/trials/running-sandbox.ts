@@ -108,7 +108,8 @@ export async function pollHealth(
   signal: AbortSignal,
 ): Promise<boolean> {
   const startedAt = performance.now()
-  for (let failures = 0; ; ) {
+  let failures = 0
+  for (;;) {
     const isStarting = performance.now() - startedAt < startPeriodSec * 1000
     if (await probe()) return true
     signal.throwIfAborted()

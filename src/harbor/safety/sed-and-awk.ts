@@ -117,7 +117,8 @@ const isAssigned = (tokens: readonly AwkToken[], name: string): boolean =>
  * files, and so do the flags of the same names.
  */
 export function isReadingSedScript(script: string): boolean {
-  for (let rest = script; ; ) {
+  let rest = script
+  for (;;) {
     rest = rest.replace(/^[\s;}]+/, '')
     if (rest === '') return true
     const command = skipAddresses(rest)
