@@ -1,20 +1,20 @@
 import { describe } from 'vitest'
 import { conformance } from '../../test/support/sandboxes/conformance.ts'
-import { groupCases } from '../../test/support/sandboxes/group-cases.ts'
 import {
   createKubernetesSubject,
   testKubeconfig,
   testRegistry,
 } from '../../test/support/sandboxes/kubernetes-subject.ts'
 
-const NO_NETWORKS = 'The provider declares that it has no sandbox networks.'
+const NO_VOLUMES = 'The provider declares that sandboxes share no volumes.'
 const KUBELET_LOOKS =
   'The provider declares that disk use is watched: the kubelet looks every 10 s and removes the pod.'
 
 const UNABLE = {
-  ...Object.fromEntries(groupCases.map(({ name }) => [name, NO_NETWORKS])),
-  'a workspace base of /etc works in a sandbox with a volume': NO_NETWORKS,
-  'disk: files that the engine mounts count also in a sandbox with a volume': NO_NETWORKS,
+  'network: a volume starts with the files of the image and is shared': NO_VOLUMES,
+  'network: remove leaves nothing and is idempotent': NO_VOLUMES,
+  'a workspace base of /etc works in a sandbox with a volume': NO_VOLUMES,
+  'disk: files that the engine mounts count also in a sandbox with a volume': NO_VOLUMES,
   'disk: usage is limited, and the limit is reported': KUBELET_LOOKS,
   'disk: files that the engine mounts over the image count too': KUBELET_LOOKS,
   'pids: the number of processes is limited, and the limit is reported':

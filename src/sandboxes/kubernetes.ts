@@ -10,9 +10,10 @@ import type { OpenedSettings } from './kubernetes/connection.ts'
 import { requireDeniedNetwork } from './kubernetes/network-policy.ts'
 import { reap } from './kubernetes/pods.ts'
 import { prepareImage } from './kubernetes/prepare.ts'
+import { canOpenNetworks, openNetwork, reapNetworks } from './kubernetes/sandbox-network.ts'
 import { adoptSandbox, startSandbox } from './kubernetes/start.ts'
 import { localFolder } from './local/image-store.ts'
-import { type Capabilities, type SandboxProvider, SandboxUnsupported } from './sandbox.ts'
+import type { Capabilities, SandboxProvider } from './sandbox.ts'
 
 type KubernetesOptions = {
   /** Called when the cluster is first needed. It may throw SandboxUnavailable. */
@@ -69,15 +70,14 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
       prepareImage(await cluster(), source, prepareOptions).catch(rememberQuota),
     // Copies of images on the nodes are removed by the kubelet.
     discard: async (image) => discardBuilt(await cluster(), image),
-    openNetwork: async () => {
-      throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks.')
-    },
+    openNetwork: async (id) => openNetwork(await cluster(), id),
     start: async (spec) => startSandbox(await cluster(), spec).catch(rememberQuota),
     adopt: async (spec) => adoptSandbox(await cluster(), spec),
     async reap(adoptableIds = new Set()) {
       const opened = await cluster()
       await reapBuilds(opened)
-      return reap(opened, adoptableIds)
+      const removed = await reap(opened, adoptableIds)
+      return removed + (await reapNetworks(opened))
     },
   }
 }
@@ -114,6 +114,6 @@ async function testCluster(cluster: Cluster): Promise<Capabilities> {
     gatewayChannel: 'relay',
     // The API has no limit on processes, and the kubelet measures disk use at intervals only.
     limits: { cpus: true, memory: true, pids: false, disk: 'watched' },
-    networks: false,
+    networks: await canOpenNetworks(cluster),
   }
 }

@@ -12,12 +12,14 @@ const PROBE_PORT = 18080
 const CONNECT_TIMEOUT_MS = 3000
 const PROBE_TIMEOUT_MS = 60_000
 
+export const policiesPath = ({ namespace }: Cluster): string =>
+  `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`
+
 /** Creates the policy that denies all traffic of sandboxes, if it is missing. */
-async function createPolicy({ kubernetes, namespace }: Cluster): Promise<void> {
-  const path = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`
+async function createPolicy(cluster: Cluster): Promise<void> {
   const spec = { podSelector: { matchLabels: NO_NETWORK_LABEL }, policyTypes: ['Ingress', 'Egress'] }
   const body = { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: POLICY }, spec }
-  await kubernetes.call('POST', path, { body }).catch(ignoringStatus(409))
+  await cluster.kubernetes.call('POST', policiesPath(cluster), { body }).catch(ignoringStatus(409))
 }
 
 /**

@@ -3,6 +3,7 @@ import { LABEL } from '../kernel/ownership.ts'
 import type { SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
 import { PIPES_FOLDER, recorderCommand } from './recorder.ts'
+import type { PodNetwork } from './sandbox-network.ts'
 import { FIRST_PROCESS_SCRIPT, INSTALL_FOLDER, INSTALL_SCRIPT, scriptCommand, TOOLS_FOLDER } from './tools.ts'
 
 /** Label that the network policy selects. */
@@ -17,6 +18,8 @@ type PodOptions = {
   name: string
   reference: string
   role: 'sandbox' | 'probe'
+  /** Undefined for a pod that is in no sandbox network. */
+  network?: PodNetwork | undefined
 }
 
 /** Time for collecting the files of a sandbox after its time limit. When it has passed, the cluster ends the pod. */
@@ -30,20 +33,26 @@ const TOOLS_MB = 32
 /** Folder of the helper container in which the folder mounts of a sandbox are visible, by their position. */
 export const toMountFolder = (index: number): string => `/mounts/${index}`
 
-const needsHelper = ({ mounts, ports, isAdoptable }: PodInput): boolean =>
-  isAdoptable || ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
+const needsHelper = ({ mounts, ports, isAdoptable }: PodInput, { network }: PodOptions): boolean =>
+  isAdoptable || network !== undefined || ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
 
 /** Builds the pod of a sandbox: the main container, and where needed a helper that shares its network and volumes. */
 export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions): Record<string, unknown> {
   const { settings, installation, owner } = cluster
   const { runtimeClass, nodeSelector, tolerations, pullSecrets } = settings
   const { seconds } = spec.limits
+  const { network } = options
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       name: options.name,
-      labels: { [LABEL.installation]: installation, [LABEL.role]: options.role, ...NO_NETWORK_LABEL },
+      labels: {
+        [LABEL.installation]: installation,
+        [LABEL.role]: options.role,
+        ...NO_NETWORK_LABEL,
+        ...(network ? { [LABEL.network]: network.label } : {}),
+      },
       annotations: {
         [LABEL.sandbox]: spec.id,
         [LABEL.owner]: owner,
@@ -53,7 +62,8 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
     },
     spec: {
       ...POD_ISOLATION,
-      hostname: HOSTNAME,
+      ...(network ? { securityContext: MEMBER_SECURITY } : {}),
+      hostname: network?.hostname ?? HOSTNAME,
       activeDeadlineSeconds: Math.ceil(seconds) + COLLECT_SECONDS,
       runtimeClassName: runtimeClass,
       nodeSelector,
@@ -62,7 +72,7 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
       initContainers: [buildToolsContainer(cluster)],
       containers: [
         buildMainContainer(cluster, spec, options),
-        ...(needsHelper(spec) ? [buildHelperContainer(cluster, spec)] : []),
+        ...(needsHelper(spec, options) ? [buildHelperContainer(cluster, spec)] : []),
       ],
       volumes: [
         { name: 'tools', emptyDir: {} },
@@ -89,6 +99,12 @@ export const POD_ISOLATION = {
     ],
   },
   securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+}
+
+/** As in Docker, every user of a network member may listen on any port. */
+const MEMBER_SECURITY = {
+  ...POD_ISOLATION.securityContext,
+  sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
 }
 
 /** Rights of containers that run only our own programs. */

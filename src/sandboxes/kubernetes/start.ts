@@ -15,6 +15,7 @@ import { findPod, isRunning, releaseReservation, removePod, startPod } from './p
 import { listInNewPod } from './prepare.ts'
 import { followCommand, type RecordedCommand, startRecordedCommand } from './recorder.ts'
 import { openRelay, type PodRelay } from './relay.ts'
+import { joinNetwork, toPodNetwork } from './sandbox-network.ts'
 import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
 import { collectPath, runScript, unpackInto } from './transfer.ts'
 import { attachSupervisor, type CommandBuilder, type Supervisor, watchPod } from './watch.ts'
@@ -26,9 +27,11 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
   const spec = { ...requested, isAdoptable: isAdoptable(cluster, requested) }
   const name = podName(cluster, spec.id)
   try {
-    await startPod(cluster, name, buildPod(cluster, spec, { name, reference: image.reference, role: 'sandbox' }))
+    const { reference } = image
+    const network = toPodNetwork(spec)
+    const pod = await startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'sandbox', network }))
     try {
-      return await initialize(cluster, spec, { name, image })
+      return await initialize(cluster, spec, { name, image, address: pod.status.podIP ?? '' })
     } catch (error) {
       await removePod(cluster, name)
       throw error
@@ -44,18 +47,22 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
   }
 }
 
-function requireSupported({ images }: Cluster, { id, image, network, mounts }: SandboxSpec): ClusterImage {
+function requireSupported({ images }: Cluster, { id, image, mounts }: SandboxSpec): ClusterImage {
   if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
-  if (network !== null || mounts.some(({ kind }) => kind === 'volume'))
-    throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks and volumes.')
+  if (mounts.some(({ kind }) => kind === 'volume'))
+    throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared volumes.')
   const prepared = images.get(image.digest)
   if (prepared === undefined) throw new SandboxUnavailable(`The image ${image.digest} has not been prepared.`)
   return prepared
 }
 
 /** Other runtimes may not support named pipes between containers. */
-const isAdoptable = ({ settings }: Cluster, { isAdoptable, command, baseFilesystem, ports }: SandboxSpec): boolean =>
+const isAdoptable = (
+  { settings }: Cluster,
+  { isAdoptable, command, baseFilesystem, network, ports }: SandboxSpec,
+): boolean =>
   isAdoptable === true &&
+  network === null &&
   command !== null &&
   baseFilesystem.kind === 'image' &&
   ports.every(({ onPipe }) => onPipe !== undefined) &&
@@ -63,15 +70,22 @@ const isAdoptable = ({ settings }: Cluster, { isAdoptable, command, baseFilesyst
 
 type StartedPod = { name: string; image: ClusterImage }
 
-async function initialize(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod): Promise<Sandbox> {
+async function initialize(
+  cluster: Cluster,
+  spec: SandboxSpec,
+  { name, image, address }: StartedPod & { address: string },
+): Promise<Sandbox> {
   const supervisor = await attachSupervisor(cluster, name)
+  let leaveNetwork = (): void => {}
   try {
     const { listing, startTime } = await prepareFiles(cluster, spec, { name, image })
     const relay = await openRelay(cluster, name, spec)
+    leaveNetwork = await joinNetwork(cluster, spec, { pod: name, address })
     const command = await runCommand(cluster, spec, { name, image, startTime })
-    const running = { name, image, supervisor, relay, command, elapsedSeconds: 0, startTime }
+    const running = { name, image, supervisor, relay, command, elapsedSeconds: 0, startTime, leaveNetwork }
     return toSandbox(cluster, spec, { ...running, imageListing: async () => listing })
   } catch (error) {
+    leaveNetwork()
     supervisor.close()
     throw error
   }
@@ -92,7 +106,8 @@ export async function adoptSandbox(cluster: Cluster, requested: SandboxSpec): Pr
     command = await followCommand(cluster, name, output)
     const relay = await openRelay(cluster, name, spec)
     const { elapsedSeconds, startTime } = command
-    const running = { name, image, supervisor, relay, command, elapsedSeconds, startTime }
+    const leaveNetwork = (): void => {}
+    const running = { name, image, supervisor, relay, command, elapsedSeconds, startTime, leaveNetwork }
     return toSandbox(cluster, spec, { ...running, imageListing: () => listInNewPod(cluster, spec, image) })
   } catch (error) {
     command?.close()
@@ -188,10 +203,11 @@ type RunningPod = StartedPod & {
   elapsedSeconds: number
   startTime: string
   imageListing: () => Promise<FileListing>
+  leaveNetwork: () => void
 }
 
 function toSandbox(cluster: Cluster, spec: SandboxSpec, running: RunningPod): Sandbox {
-  const { name, image, supervisor, relay, command, elapsedSeconds, startTime, imageListing } = running
+  const { name, image, supervisor, relay, command, elapsedSeconds, startTime, imageListing, leaveNetwork } = running
   const { exited, kill, exec, leave, isGone } = watchPod({
     cluster,
     spec,
@@ -202,6 +218,7 @@ function toSandbox(cluster: Cluster, spec: SandboxSpec, running: RunningPod): Sa
     toCommand: commandBuilder(spec, image),
     onEnd: () => finishSandbox(cluster, spec, name, relay),
   })
+  exited.then(leaveNetwork, leaveNetwork)
   let isLeft = false
   const leaveAll = async (): Promise<void> => {
     isLeft = true

@@ -1,0 +1,219 @@
+import { isAbandoned, LABEL } from '../kernel/ownership.ts'
+import { type SandboxNetwork, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { ApiRefusal, ignoringStatus } from './client.ts'
+import { type Cluster, HELPER, podName } from './cluster.ts'
+import { runExec } from './exec-stream.ts'
+import { policiesPath } from './network-policy.ts'
+import { runScript } from './transfer.ts'
+
+/** A sandbox that other members of its network find by name. */
+type NetworkMember = { names: string[]; address: string }
+
+type NetworkState = {
+  /** Name of the network's objects, and value of the label that its pods have. */
+  name: string
+  /** Live members by the names of their pods. */
+  members: Map<string, NetworkMember>
+  /** Resolves when the names of all earlier members have been written. */
+  written: Promise<unknown>
+}
+
+const states = new WeakMap<SandboxNetwork, NetworkState>()
+
+/** Time after which a network whose process cannot be asked is removed. */
+const LIFETIME_MS = 24 * 3_600_000
+
+/**
+ * Creates a sandbox network: a policy that allows traffic between its pods. All other traffic stays denied by the policy
+ * for all sandboxes.
+ */
+export async function openNetwork(cluster: Cluster, id: string): Promise<SandboxNetwork> {
+  const name = podName(cluster, id)
+  await cluster.kubernetes
+    .call('POST', policiesPath(cluster), { body: buildPolicy(cluster, id, name) })
+    .catch((error: unknown) => {
+      if (error instanceof ApiRefusal && error.reason === 'AlreadyExists')
+        throw new Error(`Sandbox network ${id} already exists.`, { cause: error })
+      throw error
+    })
+  const network: SandboxNetwork = {
+    id,
+    remove: () => removeNetwork(cluster, name),
+  }
+  states.set(network, { name, members: new Map(), written: Promise.resolve() })
+  return network
+}
+
+function buildPolicy({ installation, owner }: Cluster, id: string, name: string) {
+  const peers = [{ podSelector: { matchLabels: { [LABEL.network]: name } } }]
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: {
+      name,
+      labels: { [LABEL.installation]: installation },
+      annotations: {
+        [LABEL.network]: id,
+        [LABEL.owner]: owner,
+        [LABEL.deadline]: String(Date.now() + LIFETIME_MS),
+      },
+    },
+    spec: {
+      podSelector: { matchLabels: { [LABEL.network]: name } },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{ from: peers }],
+      egress: [{ to: peers }],
+    },
+  }
+}
+
+async function removeNetwork(cluster: Cluster, name: string): Promise<void> {
+  await cluster.kubernetes.call('DELETE', `${policiesPath(cluster)}/${name}`).catch(ignoringStatus(404))
+}
+
+function stateOf(network: SandboxNetwork): NetworkState {
+  const state = states.get(network)
+  if (state === undefined) throw new Error(`Sandbox network ${network.id} belongs to another provider.`)
+  return state
+}
+
+/** Settings of a pod that make it a member of a network. */
+export type PodNetwork = { label: string; hostname: string }
+
+/** A name that can be written to /etc/hosts. */
+const HOST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/
+
+/** Returns the settings of a member's pod, or undefined for a sandbox without a network. */
+export function toPodNetwork({ network }: Pick<SandboxSpec, 'network'>): PodNetwork | undefined {
+  if (network === null) return undefined
+  const invalid = network.names.find((name) => !HOST_NAME.test(name))
+  if (invalid !== undefined)
+    throw new SandboxUnsupported(`Sandboxes in Kubernetes cannot be named ${JSON.stringify(invalid)}.`)
+  return { label: stateOf(network.sandboxNetwork).name, hostname: toHostname(network.names[0] ?? '') }
+}
+
+/** Replaces what a pod's host name may not have: capital letters, underscores and dots. Other members use the exact name. */
+const toHostname = (name: string): string =>
+  name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]/g, '-')
+    .slice(0, 63)
+    .replaceAll(/^-+|-+$/g, '') || 'member'
+
+/**
+ * Adds a sandbox whose pod runs to its network. Afterwards all members know its names, and it reaches the others. Returns
+ * the function that takes its names back. Others may remember them until the next member joins.
+ */
+export async function joinNetwork(
+  cluster: Cluster,
+  { network }: Pick<SandboxSpec, 'network'>,
+  { pod, address }: { pod: string; address: string },
+): Promise<() => void> {
+  if (network === null) return () => {}
+  const state = stateOf(network.sandboxNetwork)
+  state.members.set(pod, { names: network.names, address })
+  const leave = (): void => void state.members.delete(pod)
+  try {
+    const written = state.written.then(() => writeNames(cluster, state, pod))
+    state.written = written.catch(() => {}) // reported to this member
+    await written
+    const others = [...state.members].flatMap(([name, member]) => (name === pod ? [] : [member.address]))
+    await waitUntilReachable(cluster, pod, others)
+    return leave
+  } catch (error) {
+    leave()
+    throw error
+  }
+}
+
+const WRITE_HOSTS_SCRIPT = `printf '%s' "$1" > /etc/hosts`
+
+/** Writes the names of all members to /etc/hosts of each. A failure matters for the new member only: others may be ending. */
+async function writeNames(cluster: Cluster, { members }: NetworkState, newPod: string): Promise<void> {
+  const hosts = formatHosts([...members.values()])
+  await Promise.all(
+    [...members.keys()].map((pod) =>
+      runScript(cluster, pod, WRITE_HOSTS_SCRIPT, [hosts]).catch((error: unknown) => {
+        if (pod === newPod) throw error
+        cluster.log.debug({ error, pod }, 'names of a sandbox network not written')
+      }),
+    ),
+  )
+}
+
+const formatHosts = (members: NetworkMember[]): string =>
+  [
+    '127.0.0.1 localhost',
+    '::1 localhost ip6-localhost ip6-loopback',
+    ...members.map(({ address, names }) => `${address} ${names.join(' ')}`),
+    '',
+  ].join('\n')
+
+const REACH_SECONDS = 30
+
+/**
+ * Program of the helper container that connects to a port on which nothing listens, until every address has refused. A
+ * packet that the policy does not allow yet gets no answer.
+ */
+const REACH_PROGRAM = `const net = require('node:net')
+const end = Date.now() + ${REACH_SECONDS * 1000}
+const tryOnce = (host) => new Promise((done) => {
+  const socket = net.connect({ host, port: 1 }, () => { socket.destroy(); done(true) })
+  socket.setTimeout(500, () => { socket.destroy(); done(false) })
+  socket.on('error', (error) => done(error.code === 'ECONNREFUSED'))
+})
+const reach = async (host) => {
+  while (!(await tryOnce(host))) {
+    if (Date.now() > end) { console.log(host); return }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+Promise.all(process.argv.slice(1).map(reach))`
+
+/** Waits until the network plugin has applied the policy to a new member. Throws SandboxUnavailable if it does not. */
+async function waitUntilReachable(cluster: Cluster, pod: string, addresses: string[]): Promise<void> {
+  if (addresses.length === 0) return
+  const target = { namespace: cluster.namespace, pod, container: HELPER }
+  const command = ['node', '-e', REACH_PROGRAM, ...addresses]
+  const timeoutMs = (REACH_SECONDS + 30) * 1000
+  const { code, output, errors } = await runExec(cluster.kubernetes, target, command, { timeoutMs })
+  const missed = output.toString().trim()
+  if (code === 0 && missed === '') return
+  throw new SandboxUnavailable(
+    `Sandboxes of one network do not reach each other (${missed.replaceAll('\n', ', ') || errors}), although a NetworkPolicy allows it. Check whether another policy of the cluster denies it.`,
+  )
+}
+
+const POLICY_VERBS = ['create', 'list', 'delete']
+
+/** Reports whether the credential has all permissions that sandbox networks need. */
+export async function canOpenNetworks({ kubernetes, namespace }: Cluster): Promise<boolean> {
+  type AccessReview = { status: { allowed: boolean } }
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  const isAllowed = async (verb: string): Promise<boolean> => {
+    const resourceAttributes = { namespace, verb, group: 'networking.k8s.io', resource: 'networkpolicies' }
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    }
+    return (await kubernetes.call<AccessReview>('POST', path, { body })).status.allowed
+  }
+  return (await Promise.all(POLICY_VERBS.map(isAllowed))).every(Boolean)
+}
+
+type PolicyList = { items: { metadata: { name: string; annotations?: Record<string, string> } }[] }
+
+/** Removes networks of this installation whose owner has died or whose deadline has passed. */
+export async function reapNetworks(cluster: Cluster): Promise<number> {
+  if (!(await canOpenNetworks(cluster))) return 0
+  const query = { labelSelector: `${LABEL.installation}=${cluster.installation}` }
+  const { items } = await cluster.kubernetes.call<PolicyList>('GET', policiesPath(cluster), { query })
+  let removed = 0
+  for (const { metadata } of items) {
+    if (!(await isAbandoned(metadata.annotations ?? {}))) continue
+    await removeNetwork(cluster, metadata.name)
+    removed += 1
+  }
+  return removed
+}
