@@ -82,6 +82,7 @@ const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Ca
   gatewayChannel,
   limits,
   networks: true,
+  volumes: true,
 })
 
 type Labelled = { Id: string; Labels: Record<string, string> | null }

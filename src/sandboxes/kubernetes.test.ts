@@ -4,17 +4,22 @@ import {
   createKubernetesSubject,
   testKubeconfig,
   testRegistry,
+  testStorageClass,
 } from '../../test/support/sandboxes/kubernetes-subject.ts'
 
-const NO_VOLUMES = 'The provider declares that sandboxes share no volumes.'
+const NO_VOLUMES = 'Volumes need ASSAY_TEST_STORAGE_CLASS. The provider declares that sandboxes share none.'
 const KUBELET_LOOKS =
   'The provider declares that disk use is watched: the kubelet looks every 10 s and removes the pod.'
 
 const UNABLE = {
-  'network: a volume starts with the files of the image and is shared': NO_VOLUMES,
-  'network: remove leaves nothing and is idempotent': NO_VOLUMES,
-  'a workspace base of /etc works in a sandbox with a volume': NO_VOLUMES,
-  'disk: files that the engine mounts count also in a sandbox with a volume': NO_VOLUMES,
+  ...(testStorageClass === undefined
+    ? {
+        'network: a volume starts with the files of the image and is shared': NO_VOLUMES,
+        'network: remove leaves nothing and is idempotent': NO_VOLUMES,
+        'a workspace base of /etc works in a sandbox with a volume': NO_VOLUMES,
+      }
+    : {}),
+  'disk: files that the engine mounts count also in a sandbox with a volume': KUBELET_LOOKS,
   'disk: usage is limited, and the limit is reported': KUBELET_LOOKS,
   'disk: files that the engine mounts over the image count too': KUBELET_LOOKS,
   'pids: the number of processes is limited, and the limit is reported':

@@ -10,7 +10,7 @@ import type { OpenedSettings } from './kubernetes/connection.ts'
 import { requireDeniedNetwork } from './kubernetes/network-policy.ts'
 import { reap } from './kubernetes/pods.ts'
 import { prepareImage } from './kubernetes/prepare.ts'
-import { canOpenNetworks, openNetwork, reapNetworks } from './kubernetes/sandbox-network.ts'
+import { openNetwork, reapNetworks, testNetworks } from './kubernetes/sandbox-network.ts'
 import { adoptSandbox, startSandbox } from './kubernetes/start.ts'
 import { localFolder } from './local/image-store.ts'
 import type { Capabilities, SandboxProvider } from './sandbox.ts'
@@ -114,6 +114,6 @@ async function testCluster(cluster: Cluster): Promise<Capabilities> {
     gatewayChannel: 'relay',
     // The API has no limit on processes, and the kubelet measures disk use at intervals only.
     limits: { cpus: true, memory: true, pids: false, disk: 'watched' },
-    networks: await canOpenNetworks(cluster),
+    ...(await testNetworks(cluster)),
   }
 }

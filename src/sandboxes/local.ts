@@ -74,5 +74,6 @@ function toCapabilities({ runtime, cgroups, hasLoopDevices, hasNetworks }: Host)
     gatewayChannel: 'namespace',
     limits: { cpus: hasCgroups, memory: hasCgroups, pids: hasCgroups, disk: hasLoopDevices ? 'hard' : 'watched' },
     networks: hasNetworks,
+    volumes: hasNetworks,
   }
 }

@@ -12,6 +12,8 @@ export type Capabilities = {
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
   /** True when sandboxes can share a network, as the services of a compose file do. */
   networks: boolean
+  /** True when sandboxes of a network can share volumes. */
+  volumes: boolean
 }
 
 /** Runs sandboxes. Each provider is one file of this folder; the conformance suite defines what all must do. */

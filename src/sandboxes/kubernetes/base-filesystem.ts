@@ -2,7 +2,13 @@ import type { Readable } from 'node:stream'
 import { LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/accounts.ts'
 import { isAtOrBelow, listWorkspaceRoots, toParentPrefix } from '../kernel/sandbox-path.ts'
 import { packUploads } from '../kernel/upload-archive.ts'
-import { type BaseFilesystem, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import {
+  type BaseFilesystem,
+  type Mount,
+  type SandboxSpec,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { openExec } from './exec-stream.ts'
 import { type FileListing, FOLDER, isSince, type ListedFile, RUNTIME_PATHS, toListedPath } from './listing.ts'
@@ -15,9 +21,9 @@ const COLLECT_CAPS = { files: 200_000, bytes: 4 * 1024 ** 3 }
 
 /** Puts the base filesystem and the uploads into a sandbox in which nothing runs yet. */
 export async function fillSandbox(cluster: Cluster, pod: string, spec: SandboxSpec): Promise<void> {
-  const { baseFilesystem: base, uploads, image } = spec
+  const { baseFilesystem: base, uploads, image, mounts } = spec
   if (base.kind === 'snapshot') await copySnapshot(cluster, pod, base, image.digest)
-  const workspace = base.kind === 'workspace' ? await replaceWorkspace(cluster, pod, base) : []
+  const workspace = base.kind === 'workspace' ? await replaceWorkspace(cluster, pod, base, mounts) : []
   if (workspace.length === 0 && uploads.length === 0) return
   await requireFolders(
     cluster,
@@ -32,15 +38,18 @@ async function replaceWorkspace(
   cluster: Cluster,
   pod: string,
   { from, paths, without = [] }: Extract<BaseFilesystem, { kind: 'workspace' }>,
+  mounts: readonly Mount[],
 ): Promise<Readable[]> {
-  const roots = listWorkspaceRoots(paths)
+  // Other sandboxes use the volumes, which keep their files.
+  const volumes = mounts.flatMap(({ kind, target }) => (kind === 'volume' ? [target] : []))
+  const roots = listWorkspaceRoots(paths).filter((path) => !isAtOrBelow(path, volumes))
   const earlier = stoppedPodOf(from)
   const archives: Readable[] = []
   for (const path of earlier.isGone() ? [] : roots) {
     const found = await collectPath(earlier.cluster, { pod: earlier.pod, container: MAIN }, path, {
       caps: COLLECT_CAPS,
       prefix: toParentPrefix(path),
-      isDropped: (inside) => isAtOrBelow(`/${inside}`, [...without, ...RUNTIME_PATHS]),
+      isDropped: (inside) => isAtOrBelow(`/${inside}`, [...without, ...volumes, ...RUNTIME_PATHS]),
     })
     if (found) archives.push(found.tar)
   }
@@ -48,8 +57,8 @@ async function replaceWorkspace(
   return archives
 }
 
-/** Script that removes paths. It ignores files that the runtime mounts. The first process restores the account files. */
-const REMOVE_SCRIPT = 'call rm -rf -- "$@" 2> /dev/null; :'
+/** Script that removes paths. It ignores files that the runtime mounts, and files in volumes. The first process restores the account files. */
+const REMOVE_SCRIPT = 'call rm -rf --one-file-system -- "$@" 2> /dev/null; :'
 
 /** Changes of a stopped sandbox that are repeated in the next one. Paths are those of the listings. */
 type SnapshotPlan = {

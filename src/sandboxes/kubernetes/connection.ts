@@ -147,6 +147,16 @@ const KubernetesSettings = z.strictObject({
   cpuRequest: z.number().positive().max(1).default(1),
   /** Networks that sandboxes reach although the policy denies it, by the names that the self-test prints. */
   acceptReachable: z.array(z.string()).default([]),
+  /** Storage for volumes that sandboxes share. Without it, tasks that need such volumes are refused. */
+  volumes: z
+    .strictObject({
+      storageClass: ResourceName,
+      size: z
+        .string()
+        .regex(/^[1-9]\d{0,5}[MGT]i$/)
+        .default('10Gi'),
+    })
+    .optional(),
   /** Registry for images that are built from Dockerfiles. Without it, a task must name its image. */
   registry: RegistrySettings.optional(),
 })

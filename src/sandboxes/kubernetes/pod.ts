@@ -1,10 +1,19 @@
 import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/accounts.ts'
 import { LABEL } from '../kernel/ownership.ts'
-import type { SandboxSpec } from '../sandbox.ts'
+import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
 import { PIPES_FOLDER, recorderCommand } from './recorder.ts'
 import type { PodNetwork } from './sandbox-network.ts'
-import { FIRST_PROCESS_SCRIPT, INSTALL_FOLDER, INSTALL_SCRIPT, scriptCommand, TOOLS_FOLDER } from './tools.ts'
+import { type PodVolumes, toVolumeFolder } from './shared-volumes.ts'
+import {
+  FILL_VOLUMES_SCRIPT,
+  FIRST_PROCESS_SCRIPT,
+  INSTALL_FOLDER,
+  INSTALL_SCRIPT,
+  scriptCommand,
+  TOOLS_FOLDER,
+  VOLUMES_FOLDER,
+} from './tools.ts'
 
 /** Label that the network policy selects. */
 export const NO_NETWORK_LABEL = { 'assay.network': 'none' }
@@ -20,6 +29,8 @@ type PodOptions = {
   role: 'sandbox' | 'probe'
   /** Undefined for a pod that is in no sandbox network. */
   network?: PodNetwork | undefined
+  /** Undefined for a pod that mounts no volumes of its network. */
+  volumes?: PodVolumes | undefined
 }
 
 /** Time for collecting the files of a sandbox after its time limit. When it has passed, the cluster ends the pod. */
@@ -38,38 +49,26 @@ const needsHelper = ({ mounts, ports, isAdoptable }: PodInput, { network }: PodO
 
 /** Builds the pod of a sandbox: the main container, and where needed a helper that shares its network and volumes. */
 export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions): Record<string, unknown> {
-  const { settings, installation, owner } = cluster
-  const { runtimeClass, nodeSelector, tolerations, pullSecrets } = settings
-  const { seconds } = spec.limits
-  const { network } = options
+  const { runtimeClass, nodeSelector, tolerations, pullSecrets } = cluster.settings
+  const { network, volumes } = options
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: {
-      name: options.name,
-      labels: {
-        [LABEL.installation]: installation,
-        [LABEL.role]: options.role,
-        ...NO_NETWORK_LABEL,
-        ...(network ? { [LABEL.network]: network.label } : {}),
-      },
-      annotations: {
-        [LABEL.sandbox]: spec.id,
-        [LABEL.owner]: owner,
-        [LABEL.deadline]: String(Date.now() + seconds * 1000),
-        ...(spec.isAdoptable ? { [ADOPTABLE]: 'true' } : {}),
-      },
-    },
+    metadata: buildMetadata(cluster, spec, options),
     spec: {
       ...POD_ISOLATION,
       ...(network ? { securityContext: MEMBER_SECURITY } : {}),
       hostname: network?.hostname ?? HOSTNAME,
-      activeDeadlineSeconds: Math.ceil(seconds) + COLLECT_SECONDS,
+      activeDeadlineSeconds: Math.ceil(spec.limits.seconds) + COLLECT_SECONDS,
       runtimeClassName: runtimeClass,
       nodeSelector,
       tolerations,
       imagePullSecrets: pullSecrets.map((name) => ({ name })),
-      initContainers: [buildToolsContainer(cluster)],
+      affinity: volumes && toSameNode(volumes),
+      initContainers: [
+        buildToolsContainer(cluster),
+        ...(volumes && volumes.unfilled.length > 0 ? [buildFillContainer(options.reference, volumes)] : []),
+      ],
       containers: [
         buildMainContainer(cluster, spec, options),
         ...(needsHelper(spec, options) ? [buildHelperContainer(cluster, spec)] : []),
@@ -78,11 +77,33 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
         { name: 'tools', emptyDir: {} },
         { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${spec.limits.shmMb}Mi` } },
         ...(spec.isAdoptable ? [{ name: 'pipes', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }] : []),
-        ...spec.mounts.map(toVolume),
+        ...(volumes ? [{ name: 'volumes', persistentVolumeClaim: { claimName: volumes.claim } }] : []),
+        ...spec.mounts.flatMap(toVolume),
       ],
     },
   }
 }
+
+const buildMetadata = (
+  { installation, owner }: Cluster,
+  { id, limits, isAdoptable }: PodInput,
+  { name, role, network, volumes }: PodOptions,
+) => ({
+  name,
+  labels: {
+    [LABEL.installation]: installation,
+    [LABEL.role]: role,
+    ...NO_NETWORK_LABEL,
+    ...(network ? { [LABEL.network]: network.label } : {}),
+    ...(volumes ? { [VOLUMES_LABEL]: volumes.claim } : {}),
+  },
+  annotations: {
+    [LABEL.sandbox]: id,
+    [LABEL.owner]: owner,
+    [LABEL.deadline]: String(Date.now() + limits.seconds * 1000),
+    ...(isAdoptable ? { [ADOPTABLE]: 'true' } : {}),
+  },
+})
 
 /** Settings of every pod. The name server does not exist, because sandboxes have no network. */
 export const POD_ISOLATION = {
@@ -128,6 +149,44 @@ const buildToolsContainer = ({ settings }: Cluster) => ({
   volumeMounts: [{ name: 'tools', mountPath: INSTALL_FOLDER }],
 })
 
+/** Label of the pods that share the volumes of a network. */
+const VOLUMES_LABEL = 'assay.volumes'
+
+const toSameNode = ({ claim }: PodVolumes) => ({
+  podAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      { labelSelector: { matchLabels: { [VOLUMES_LABEL]: claim } }, topologyKey: 'kubernetes.io/hostname' },
+    ],
+  },
+})
+
+/** Builds the container that copies files of the image to volumes which have not been used before. */
+const buildFillContainer = (image: string, { unfilled }: PodVolumes) => ({
+  name: 'volumes',
+  image,
+  imagePullPolicy: 'IfNotPresent',
+  command: escapeVariables(
+    scriptCommand(
+      FILL_VOLUMES_SCRIPT,
+      ...unfilled.flatMap(({ folder, target }) => [`${VOLUMES_FOLDER}/${folder}`, target]),
+    ),
+  ),
+  env: PROGRAM_ENV,
+  workingDir: '/',
+  securityContext: LOCKED_DOWN,
+  resources: buildHelperResources('64Mi'),
+  volumeMounts: [
+    { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
+    { name: 'volumes', mountPath: VOLUMES_FOLDER },
+  ],
+})
+
+/** Overrides variables of the image that would load libraries or locales into our own programs. */
+const PROGRAM_ENV = [
+  { name: 'LD_PRELOAD', value: '' },
+  { name: 'LC_ALL', value: 'C' },
+]
+
 /**
  * Builds the main container. It reserves all memory and disk that its task declares, and the part of its processors that
  * `cpuRequest` sets.
@@ -148,11 +207,7 @@ function buildMainContainer(
     image: reference,
     imagePullPolicy: 'IfNotPresent',
     command: escapeVariables(scriptCommand(FIRST_PROCESS_SCRIPT)),
-    // Overrides variables of the image that would load libraries or locales into our own programs.
-    env: [
-      { name: 'LD_PRELOAD', value: '' },
-      { name: 'LC_ALL', value: 'C' },
-    ],
+    env: PROGRAM_ENV,
     stdin: true,
     // The input of an adoptable sandbox stays open when its worker dies, so that the next one can attach.
     stdinOnce: !isAdoptable,
@@ -164,11 +219,7 @@ function buildMainContainer(
       { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
       { name: 'shm', mountPath: '/dev/shm' },
       ...(isAdoptable ? [{ name: 'pipes', mountPath: PIPES_FOLDER, readOnly: true }] : []),
-      ...mounts.map((mount, index) => ({
-        name: volumeName(index),
-        mountPath: mount.target,
-        readOnly: mount.kind === 'folder' && mount.readOnly,
-      })),
+      ...mounts.map(toVolumeMount),
     ],
   }
 }
@@ -201,8 +252,16 @@ const buildHelperResources = (memory: string) => ({
 
 const volumeName = (index: number): string => `mount-${index}`
 
-function toVolume(mount: SandboxSpec['mounts'][number], index: number): Record<string, unknown> {
-  if (mount.kind !== 'tmpfs') return { name: volumeName(index), emptyDir: {} }
+function toVolumeMount(mount: Mount, index: number): Record<string, unknown> {
+  const { kind, target: mountPath } = mount
+  if (kind === 'tmpfs') return { name: volumeName(index), mountPath }
+  if (kind === 'folder') return { name: volumeName(index), mountPath, readOnly: mount.readOnly }
+  return { name: 'volumes', subPath: toVolumeFolder(mount.name), mountPath, readOnly: mount.readOnly }
+}
+
+function toVolume(mount: Mount, index: number): Record<string, unknown>[] {
+  if (mount.kind === 'volume') return []
+  if (mount.kind === 'folder') return [{ name: volumeName(index), emptyDir: {} }]
   const size = mount.sizeMb === null ? {} : { sizeLimit: `${mount.sizeMb}Mi` }
-  return { name: volumeName(index), emptyDir: { medium: 'Memory', ...size } }
+  return [{ name: volumeName(index), emptyDir: { medium: 'Memory', ...size } }]
 }

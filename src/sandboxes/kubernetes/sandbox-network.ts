@@ -4,6 +4,7 @@ import { ApiRefusal, ignoringStatus } from './client.ts'
 import { type Cluster, HELPER, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import { policiesPath } from './network-policy.ts'
+import { claimsPath, removeClaim } from './shared-volumes.ts'
 import { runScript } from './transfer.ts'
 
 /** A sandbox that other members of its network find by name. */
@@ -67,7 +68,9 @@ function buildPolicy({ installation, owner }: Cluster, id: string, name: string)
   }
 }
 
+/** Removes the policy of a network and its volumes. */
 async function removeNetwork(cluster: Cluster, name: string): Promise<void> {
+  if (cluster.settings.volumes !== undefined) await removeClaim(cluster, name)
   await cluster.kubernetes.call('DELETE', `${policiesPath(cluster)}/${name}`).catch(ignoringStatus(404))
 }
 
@@ -184,36 +187,43 @@ async function waitUntilReachable(cluster: Cluster, pod: string, addresses: stri
   )
 }
 
-const POLICY_VERBS = ['create', 'list', 'delete']
+const NETWORK_POLICIES = { group: 'networking.k8s.io', resource: 'networkpolicies' }
+const VOLUME_CLAIMS = { group: '', resource: 'persistentvolumeclaims' }
 
-/** Reports whether the credential has all permissions that sandbox networks need. */
-export async function canOpenNetworks({ kubernetes, namespace }: Cluster): Promise<boolean> {
-  type AccessReview = { status: { allowed: boolean } }
-  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-  const isAllowed = async (verb: string): Promise<boolean> => {
-    const resourceAttributes = { namespace, verb, group: 'networking.k8s.io', resource: 'networkpolicies' }
-    const body = {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes },
-    }
-    return (await kubernetes.call<AccessReview>('POST', path, { body })).status.allowed
-  }
-  return (await Promise.all(POLICY_VERBS.map(isAllowed))).every(Boolean)
+/** Reports whether the credential may open networks, and whether their sandboxes can share volumes. */
+export async function testNetworks(cluster: Cluster): Promise<{ networks: boolean; volumes: boolean }> {
+  const networks = await mayManage(cluster, NETWORK_POLICIES)
+  const isConfigured = networks && cluster.settings.volumes !== undefined
+  return { networks, volumes: isConfigured && (await mayManage(cluster, VOLUME_CLAIMS)) }
 }
 
-type PolicyList = { items: { metadata: { name: string; annotations?: Record<string, string> } }[] }
+type AccessReview = { status: { allowed: boolean } }
 
-/** Removes networks of this installation whose owner has died or whose deadline has passed. */
+async function mayManage(
+  { kubernetes, namespace }: Cluster,
+  resource: { group: string; resource: string },
+): Promise<boolean> {
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  const reviews = ['create', 'list', 'delete'].map((verb) => {
+    const spec = { resourceAttributes: { namespace, verb, ...resource } }
+    const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec }
+    return kubernetes.call<AccessReview>('POST', path, { body })
+  })
+  return (await Promise.all(reviews)).every(({ status }) => status.allowed)
+}
+
+type NamedObjects = { items: { metadata: { name: string; annotations?: Record<string, string> } }[] }
+
+/** Removes networks and volumes of this installation whose owner has died or whose deadline has passed. */
 export async function reapNetworks(cluster: Cluster): Promise<number> {
-  if (!(await canOpenNetworks(cluster))) return 0
+  const { networks, volumes } = await testNetworks(cluster)
+  const paths = [...(networks ? [policiesPath(cluster)] : []), ...(volumes ? [claimsPath(cluster)] : [])]
   const query = { labelSelector: `${LABEL.installation}=${cluster.installation}` }
-  const { items } = await cluster.kubernetes.call<PolicyList>('GET', policiesPath(cluster), { query })
-  let removed = 0
-  for (const { metadata } of items) {
-    if (!(await isAbandoned(metadata.annotations ?? {}))) continue
-    await removeNetwork(cluster, metadata.name)
-    removed += 1
+  const abandoned = new Set<string>()
+  for (const path of paths) {
+    const { items } = await cluster.kubernetes.call<NamedObjects>('GET', path, { query })
+    for (const { metadata } of items) if (await isAbandoned(metadata.annotations ?? {})) abandoned.add(metadata.name)
   }
-  return removed
+  for (const name of abandoned) await removeNetwork(cluster, name)
+  return abandoned.size
 }

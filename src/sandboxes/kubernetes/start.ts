@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { create as pack, x as unpack } from 'tar'
 import { resolveAccount } from '../kernel/accounts.ts'
 import { computeSelfEndSeconds } from '../kernel/exit.ts'
-import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
 import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
@@ -16,6 +16,7 @@ import { listInNewPod } from './prepare.ts'
 import { followCommand, type RecordedCommand, startRecordedCommand } from './recorder.ts'
 import { openRelay, type PodRelay } from './relay.ts'
 import { joinNetwork, toPodNetwork } from './sandbox-network.ts'
+import { startWithVolumes } from './shared-volumes.ts'
 import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
 import { collectPath, runScript, unpackInto } from './transfer.ts'
 import { attachSupervisor, type CommandBuilder, type Supervisor, watchPod } from './watch.ts'
@@ -23,13 +24,15 @@ import { attachSupervisor, type CommandBuilder, type Supervisor, watchPod } from
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 
 export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Promise<Sandbox> {
-  const image = requireSupported(cluster, requested)
+  const image = requirePrepared(cluster, requested)
   const spec = { ...requested, isAdoptable: isAdoptable(cluster, requested) }
   const name = podName(cluster, spec.id)
   try {
     const { reference } = image
     const network = toPodNetwork(spec)
-    const pod = await startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'sandbox', network }))
+    const pod = await startWithVolumes(cluster, spec, (volumes) =>
+      startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'sandbox', network, volumes })),
+    )
     try {
       return await initialize(cluster, spec, { name, image, address: pod.status.podIP ?? '' })
     } catch (error) {
@@ -47,10 +50,8 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
   }
 }
 
-function requireSupported({ images }: Cluster, { id, image, mounts }: SandboxSpec): ClusterImage {
+function requirePrepared({ images }: Cluster, { id, image }: SandboxSpec): ClusterImage {
   if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
-  if (mounts.some(({ kind }) => kind === 'volume'))
-    throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared volumes.')
   const prepared = images.get(image.digest)
   if (prepared === undefined) throw new SandboxUnavailable(`The image ${image.digest} has not been prepared.`)
   return prepared
@@ -94,7 +95,7 @@ async function initialize(
 /** Continues a sandbox that another process has started. Its output is read again from the beginning. */
 export async function adoptSandbox(cluster: Cluster, requested: SandboxSpec): Promise<Sandbox | undefined> {
   for (const { tar } of requested.uploads) tar.destroy()
-  const image = requireSupported(cluster, requested)
+  const image = requirePrepared(cluster, requested)
   const spec = { ...requested, isAdoptable: true }
   const name = podName(cluster, spec.id)
   const pod = await findPod(cluster, name)

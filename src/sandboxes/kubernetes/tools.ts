@@ -37,6 +37,19 @@ const CALL_FUNCTION = `call() { program=$1; shift; ${TOOLS_FOLDER}/ld.so --libra
 export const scriptCommand = (script: string, ...args: string[]): string[] =>
   toolCommand('sh', '-c', `${CALL_FUNCTION}${script}`, 'assay', ...args)
 
+/** Folder in which all volumes of a network are visible while they are filled. */
+export const VOLUMES_FOLDER = '/.assay-volumes'
+
+/** Script that copies folders of the image to new volumes, with their owners and rights. The arguments are pairs: volume, folder. */
+export const FILL_VOLUMES_SCRIPT = `while [ $# -gt 0 ]; do
+  call rm -rf "$1" && call mkdir -p "$1" && call chmod 755 "$1" || exit
+  if [ -d "$2" ]; then
+    call tar --create --file=- --directory="$2" --numeric-owner --one-file-system . |
+      call tar --extract --file=- --directory="$1" --numeric-owner --same-owner --same-permissions || exit
+  fi
+  shift 2
+done`
+
 /**
  * Script of the first process of a sandbox's main container. It executes the requests that arrive on its input, one per
  * line. When its input ends, because the worker closed it or died, it kills all processes; the input of an adoptable

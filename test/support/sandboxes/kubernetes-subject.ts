@@ -22,6 +22,12 @@ export const testKubeconfig = process.env.ASSAY_TEST_KUBECONFIG
  */
 export const testRegistry = process.env.ASSAY_TEST_REGISTRY
 
+/**
+ * Storage class of the test cluster for volumes that sandboxes share. Undefined: the tests that need such volumes are
+ * skipped.
+ */
+export const testStorageClass = process.env.ASSAY_TEST_STORAGE_CLASS
+
 /** Imports the base image for builds into a data folder, because the test machine may reach no public registry. */
 export async function importBuildBase(dataFolder: string): Promise<void> {
   if (testRegistry === undefined) return
@@ -55,7 +61,7 @@ export async function createNamespace(kubeconfig: string): Promise<TestNamespace
       connection,
       // Tests start sandboxes beside each other on clusters with few processors.
       settings: parseSettings(
-        `helperImage: ${HELPER_IMAGE}\nnamespace: ${namespace}\ncpuRequest: 0.05\n${registry}${settings}`,
+        `helperImage: ${HELPER_IMAGE}\nnamespace: ${namespace}\ncpuRequest: 0.05\n${registry}${VOLUMES}${settings}`,
       ),
     }),
     async [Symbol.asyncDispose]() {
@@ -64,6 +70,8 @@ export async function createNamespace(kubeconfig: string): Promise<TestNamespace
     },
   }
 }
+
+const VOLUMES = testStorageClass === undefined ? '' : `volumes: { storageClass: ${testStorageClass}, size: 100Mi }\n`
 
 /** Formats a registry as a line of the settings. Its paths are relative to its file. */
 async function formatRegistry(path: string): Promise<string> {
@@ -124,16 +132,22 @@ async function otherSource(dataFolder: string): Promise<ImageSource> {
   return { ...BASE, folder, workdir: '/mine' }
 }
 
-/** Lists pods that name a sandbox, and files in the data folder besides archives of images. */
+/** Lists pods, policies and claims that name a sandbox or a network, and files in the data folder besides archives of images. */
 export async function findLeftovers(
   { kubernetes, namespace }: TestNamespace,
   dataFolder: string,
   id: string,
 ): Promise<string[]> {
-  const { items } = await kubernetes.call<{ items: object[] }>('GET', `/api/v1/namespaces/${namespace}/pods`)
+  const lists = [
+    `/api/v1/namespaces/${namespace}/pods`,
+    `/api/v1/namespaces/${namespace}/persistentvolumeclaims`,
+    `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`,
+  ]
+  const answers = await Promise.all(lists.map((path) => kubernetes.call<{ items: object[] }>('GET', path)))
+  const items = answers.flatMap((answer) => answer.items)
   const files = await readdir(join(dataFolder, 'sandboxes', 'kubernetes'))
   return [
-    ...items.map((pod) => JSON.stringify(pod)).filter((text) => text.includes(id)),
+    ...items.map((item) => JSON.stringify(item)).filter((text) => text.includes(id)),
     ...files.filter((file) => !file.endsWith('.tar')),
   ]
 }
