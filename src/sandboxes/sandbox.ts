@@ -72,6 +72,8 @@ export type Image = {
   /** Default command of the image, together with `command`. Run only if the command of a sandbox includes it. */
   entrypoint: string[]
   command: string[]
+  /** True if the provider cannot tell the default command, so that `entrypoint` and `command` are empty. */
+  isCommandUnknown?: boolean | undefined
   /** `host-base`: the machine's own system files stand in for a base image. */
   base: 'image' | 'host-base'
   /**

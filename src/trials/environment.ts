@@ -23,7 +23,7 @@ import {
 } from './running-sandbox.ts'
 import { type Sidecar, startSidecars } from './sidecars.ts'
 import type { NewSandbox, StepContext } from './step-context.ts'
-import { listUploads, type ServiceFiles, stageServiceFiles } from './task-files.ts'
+import { listSharedVolumes, listUploads, type ServiceFiles, stageServiceFiles } from './task-files.ts'
 import { addComposeVariables, fillEnv, fillTemplate, type TaskVariables } from './variables.ts'
 
 /** Images of an environment: that of `main`, and those of its sidecars by service name. */
@@ -216,8 +216,14 @@ type TaskLookup = { folder: string; variables: TaskVariables }
 export const findMainService = ({ compose }: Environment): ComposeService | null =>
   compose?.services.find(({ name }) => name === MAIN_SERVICE) ?? null
 
-const listSidecarServices = ({ compose }: Environment): ComposeService[] =>
-  (compose?.services ?? []).filter(({ name }) => name !== MAIN_SERVICE)
+/** Lists the services besides `main`. A named volume that is not shared becomes an anonymous one, which needs no mount. */
+function listSidecarServices(environment: Environment): ComposeService[] {
+  const shared = listSharedVolumes(environment)
+  const toOwnFiles = (mount: ComposeService['mounts'][number]): ComposeService['mounts'][number] =>
+    mount.kind === 'volume' && mount.name !== null && !shared.includes(mount.name) ? { ...mount, name: null } : mount
+  const sidecars = environment.compose?.services.filter(({ name }) => name !== MAIN_SERVICE) ?? []
+  return sidecars.map((service) => ({ ...service, mounts: service.mounts.map(toOwnFiles) }))
+}
 
 /** Returns the image source of `main`. As in Harbor, the compose file takes precedence. */
 export function toEnvironmentSource(environment: Environment, lookup: TaskLookup): ImageSource {

@@ -109,6 +109,10 @@ function buildCommand(
   image: Image,
   fill: (words: NonNullable<ComposeService['command']>) => string[],
 ): string[] {
+  if (!service.entrypoint && image.isCommandUnknown)
+    throw new SandboxUnsupported(
+      `The service ${service.name} requires an entrypoint in docker-compose.yaml: this sandbox cannot tell the entrypoint of an image that it did not build.`,
+    )
   const entrypoint = service.entrypoint ? fill(service.entrypoint) : image.entrypoint
   const fallback = service.entrypoint ? [] : image.command
   const command = [...entrypoint, ...(service.command ? fill(service.command) : fallback)]

@@ -1,6 +1,7 @@
 import { chmod, cp, lstat, mkdir, readdir } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
-import type { ComposeService } from '../harbor/task.ts'
+import { MAIN_SERVICE } from '../harbor/settings.ts'
+import type { ComposeService, Environment } from '../harbor/task.ts'
 import type { BaseFilesystem, Mount, SandboxUpload } from '../sandboxes/sandbox.ts'
 import type { StepContext } from './step-context.ts'
 import { packPath } from './tar.ts'
@@ -31,6 +32,18 @@ async function makeReadable(path: string): Promise<void> {
   await chmod(path, 0o755)
   if (!stats.isDirectory()) return
   for (const name of await readdir(path)) await makeReadable(join(path, name))
+}
+
+/** Lists the named volumes that are mounted more than once, or by `main`, which has a sandbox for each phase. */
+export function listSharedVolumes({ compose }: Pick<Environment, 'compose'>): string[] {
+  const uses = (compose?.services ?? []).flatMap(({ name: service, mounts }) =>
+    mounts.flatMap((mount) => (mount.kind === 'volume' && mount.name !== null ? [{ name: mount.name, service }] : [])),
+  )
+  const isShared = (name: string): boolean => {
+    const services = uses.filter((use) => use.name === name).map(({ service }) => service)
+    return services.length > 1 || services.includes(MAIN_SERVICE)
+  }
+  return [...new Set(uses.map(({ name }) => name))].filter(isShared)
 }
 
 /** Mounts of a compose service, and staged files that are copied into its sandbox. */

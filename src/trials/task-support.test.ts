@@ -1,11 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
-import { writeTask } from '../../test/support/trials/trial-runner.ts'
+import { IMAGE, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
-import { listModes } from './task-support.ts'
+import { listModes, requireSupported } from './task-support.ts'
 
 const GRADED = new URL('../../samples/tasks/sum-behind-a-wall', import.meta.url).pathname
 
@@ -101,3 +103,41 @@ setsid bash -c 'while :; do echo hello > /tmp/door; done' > /dev/null 2>&1 &
     expect(await runner.run(task, oracle, 'shared-live')).toMatchObject({ state: 'errored', class: 'verifier_error' })
   })
 })
+
+const COMPOSE = `services:
+  main:
+    volumes: [MAIN]
+  db:
+    image: ${IMAGE}
+    volumes: ["own:/srv/own", "data:/srv/data"]
+  cache:
+    image: ${IMAGE}
+    volumes: [CACHE]
+volumes: { own: {}, data: {}, other: {} }
+`
+
+test.each([
+  ['', '', []],
+  ['other:/srv', '', ['other']],
+  ['', 'data:/srv', ['data']],
+  ['data:/srv', 'data:/srv', ['data']],
+])(
+  'volumes of main (%j) and of two services (%j) are refused by name where none can be shared',
+  async (main, cache, names) => {
+    const compose = COMPOSE.replace('MAIN', JSON.stringify(main))
+      .replace('CACHE', JSON.stringify(cache))
+      .replaceAll('[""]', '[]')
+    const folder = mkdtempSync(join(tmpdir(), 'assay-volumes-'))
+    const { task } = await readTask(
+      await openFolderSource(writeTask(folder, { 'environment/docker-compose.yaml': compose })),
+    )
+    rmSync(folder, { recursive: true })
+    const limits = { cpus: true, memory: true, pids: true, disk: 'hard' } as const
+    const capabilities = { isolation: 'test', gatewayChannel: 'relay', limits, networks: true } as const
+    expect(() => requireSupported(task, { ...capabilities, volumes: true })).not.toThrow()
+    const message = names.map((name) => `a shared volume in this sandbox (volumes.${name})`).join('; ')
+    const require = () => requireSupported(task, { ...capabilities, volumes: false })
+    if (message === '') expect(require).not.toThrow()
+    else expect(require).toThrow(`This engine does not support: ${message}.`)
+  },
+)

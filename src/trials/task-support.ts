@@ -4,6 +4,7 @@ import type { ComposeService, Environment, Task, TaskStep } from '../harbor/task
 import { type Capabilities, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { listSidecarArtifacts } from './artifacts.ts'
 import { VERIFY_MODES, type VerifyMode } from './record.ts'
+import { listSharedVolumes } from './task-files.ts'
 
 /**
  * Lists the verify modes that a task supports, from the strictest. `grader` requires `[metadata.assay] grader = true`: the
@@ -22,13 +23,14 @@ const hasOnlySeparateVerifiers = ({ steps }: Task): boolean =>
   steps.every(({ verifier }) => verifier.sandbox.mode === 'separate')
 
 /** Throws SandboxUnsupported with the features of the task that are not supported, before anything is built or spent. */
-export function requireSupported(task: Task, { networks }: Capabilities): void {
+export function requireSupported(task: Task, { networks, volumes }: Capabilities): void {
   const environments = [
     task.environment,
     ...task.steps.flatMap(({ verifier: { sandbox } }) => (sandbox.mode === 'separate' ? [sandbox.environment] : [])),
   ]
   const unsupported = environments.flatMap(listUnsupported)
   if (!networks && environments.some(needsSandboxNetwork)) unsupported.push('docker-compose in this sandbox')
+  if (!volumes) unsupported.push(...environments.flatMap(listSharedVolumes).map(toVolumeFeature))
   if (task.steps.slice(0, -1).some(needsSidecarFiles))
     unsupported.push('an artifact of another service for the separate verifier of a step that is not the last')
   if (unsupported.length > 0)
@@ -36,6 +38,8 @@ export function requireSupported(task: Task, { networks }: Capabilities): void {
 }
 
 const needsSandboxNetwork = ({ compose }: Environment): boolean => (compose?.services.length ?? 0) > 1
+
+const toVolumeFeature = (name: string): string => `a shared volume in this sandbox (volumes.${name})`
 
 /** Sidecars are stopped before their files are collected, but later steps need them. */
 const needsSidecarFiles = (step: TaskStep): boolean =>

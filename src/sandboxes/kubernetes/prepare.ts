@@ -111,7 +111,17 @@ function parseProbe(text: string, digest: string): { image: Image; accounts: Acc
   )
   const user = uid === '0' ? 'root' : `${uid}:${gid}`
   // The API does not report the entrypoint of an image, so it is never run.
-  return { image: { digest, workdir, user, env, entrypoint: [], command: [], base: 'image' }, accounts }
+  const image: Image = {
+    digest,
+    workdir,
+    user,
+    env,
+    entrypoint: [],
+    command: [],
+    isCommandUnknown: true,
+    base: 'image',
+  }
+  return { image, accounts }
 }
 
 /** Adds the files of a folder to the image's working directory. They are copied into each sandbox. */

@@ -136,6 +136,21 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
+    name: 'network: a workspace base leaves the files of volumes alone',
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/app/data', readOnly: false }]
+      const member = { ...as(group, 'main'), mounts }
+      const { sandbox } = await fixture.run('echo 1 > /app/file; echo 2 > /app/data/file', member)
+      for (const path of ['/app', '/app/data']) {
+        const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: [path] }
+        const { output } = await fixture.run('cat /app/file; cat /app/data/file', { ...member, baseFilesystem })
+        expect(output).toContain('2\n')
+        expect(output.includes('1\n')).toBe(path === '/app')
+      }
+    },
+  },
+  {
     name: 'network: ports of a member work for this member only',
     run: async (fixture) => {
       const group = await fixture.openNetwork()

@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { hasPart, isLongRun } from '../parts.ts'
-import { openTrialRunner, SANDBOXES } from './trial-runner.ts'
+import { openTrialRunner, SANDBOXES, type SandboxName } from './trial-runner.ts'
 
 /** The first sandbox runs all cases every time; the others run a share, except in the long run. */
 const [FULL_SANDBOX] = SANDBOXES
-type SandboxName = (typeof SANDBOXES)[number]
 const SHARE = 8
 
 type TrialRunner = Awaited<ReturnType<typeof openTrialRunner>>
-type SandboxSuite = {
+export type SandboxSuite = {
   runner: Pick<TrialRunner, 'run' | 'output'> & { readonly folder: string; readonly provider: TrialRunner['provider'] }
   sandbox: SandboxName
   /** Returns all cases, or every eighth case, with a different offset in each sandbox. */
@@ -24,7 +23,8 @@ export function inSandboxes(suite: (fixture: SandboxSuite) => void): void {
   }
 }
 
-function openSuite(sandbox: SandboxName): SandboxSuite {
+/** Opens a sandbox for the tests of the enclosing group. Kubernetes runs all cases. */
+export function openSuite(sandbox: SandboxName): SandboxSuite {
   let opened: TrialRunner | undefined
   const runner = (): TrialRunner => {
     if (!opened) throw new Error('The trial runner is not open yet. Use it inside a test.')
@@ -34,8 +34,9 @@ function openSuite(sandbox: SandboxName): SandboxSuite {
     opened = await openTrialRunner(sandbox)
   }, 600_000)
   afterAll(async () => opened?.[Symbol.asyncDispose](), 60_000)
-  const isFull = sandbox === FULL_SANDBOX || isLongRun()
-  const offset = SANDBOXES.indexOf(sandbox) % SHARE
+  const isFull = sandbox === FULL_SANDBOX || sandbox === 'kubernetes' || isLongRun()
+  const names: readonly SandboxName[] = SANDBOXES
+  const offset = names.indexOf(sandbox) % SHARE
   return {
     sandbox,
     isFull,

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  BASE_IMAGE,
+  createNamespace,
+  type TestNamespace,
+  testKubeconfig,
+} from '../../test/support/sandboxes/kubernetes-subject.ts'
+import { plainSpec } from '../../test/support/sandboxes/plain-spec.ts'
+import { createLog } from '../platform/log.ts'
+import { LABEL } from './kernel/ownership.ts'
+import type { OpenedSettings } from './kubernetes/connection.ts'
+import { createKubernetesProvider } from './kubernetes.ts'
+import type { SandboxNetwork, SandboxProvider, SandboxSpec } from './sandbox.ts'
+
+const TEST_MS = 120_000
+const POLICIES = 'networkpolicies'
+const CLAIMS = 'persistentvolumeclaims'
+
+describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KUBECONFIG', () => {
+  let place: TestNamespace
+  let dataFolder: string
+  const installation = randomUUID().slice(0, 8)
+
+  beforeAll(async () => {
+    place = await createNamespace(testKubeconfig ?? '')
+    dataFolder = await mkdtemp(join(tmpdir(), 'assay-kubernetes-'))
+  }, TEST_MS)
+
+  afterAll(async () => {
+    await place?.[Symbol.asyncDispose]()
+    await rm(dataFolder, { recursive: true })
+  })
+
+  /** Opens the settings with or without storage for volumes, whatever the test cluster has. */
+  const withVolumes = (volumes: OpenedSettings['settings']['volumes']) => async (): Promise<OpenedSettings> => {
+    const { connection, settings } = await place.open()
+    return { connection, settings: { ...settings, volumes } }
+  }
+
+  const providerOf = (open: () => Promise<OpenedSettings>): SandboxProvider =>
+    createKubernetesProvider({ open, installation, dataFolder, log: createLog('silent') })
+
+  const pathOf = (kind: typeof POLICIES | typeof CLAIMS | 'serviceaccounts' | 'roles' | 'rolebindings'): string => {
+    const groups: Record<string, string> = {
+      [POLICIES]: '/apis/networking.k8s.io/v1',
+      roles: '/apis/rbac.authorization.k8s.io/v1',
+      rolebindings: '/apis/rbac.authorization.k8s.io/v1',
+    }
+    return `${groups[kind] ?? '/api/v1'}/namespaces/${place.namespace}/${kind}`
+  }
+
+  const listNames = async (kind: typeof POLICIES | typeof CLAIMS): Promise<string[]> => {
+    type Named = { items: { metadata: { name: string } }[] }
+    const { items } = await place.kubernetes.call<Named>('GET', pathOf(kind))
+    return items.map(({ metadata }) => metadata.name)
+  }
+
+  async function memberSpec(
+    provider: SandboxProvider,
+    { network, names, script }: { network: SandboxNetwork; names: string[]; script: string },
+  ): Promise<SandboxSpec> {
+    const source = { kind: 'prebuilt' as const, name: BASE_IMAGE, folder: null, workdir: null }
+    const prepare = { signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} }
+    const image = await provider.prepare(source, prepare)
+    const spec = plainSpec(image, ['bash', '-c', script], join(dataFolder, `${randomUUID()}.out`))
+    return { ...spec, network: { sandboxNetwork: network, names } }
+  }
+
+  test(
+    'a name that a pod cannot have is found by the other members; the host name is similar',
+    async () => {
+      const provider = providerOf(place.open)
+      const network = await provider.openNetwork(randomUUID())
+      const script = 'hostname; getent hosts My_db.v1 | grep -c My_db.v1'
+      const spec = await memberSpec(provider, { network, names: ['My_db.v1'], script })
+      const member = await provider.start(spec)
+      expect(await member.exited).toMatchObject({ code: 0 })
+      expect(await readFile(spec.outputFile, 'utf8')).toBe('my-db-v1\n1\n')
+      await member.remove()
+      await network.remove()
+      expect(await listNames(POLICIES)).not.toContain(expect.stringContaining(installation))
+    },
+    TEST_MS,
+  )
+
+  test(
+    'without storage the provider declares that it has no volumes, and refuses them with what to set',
+    async () => {
+      const provider = providerOf(withVolumes(undefined))
+      expect(await provider.selfTest()).toMatchObject({ networks: true, volumes: false })
+      const network = await provider.openNetwork(randomUUID())
+      const spec = await memberSpec(provider, { network, names: ['main'], script: 'true' })
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
+      await expect(provider.start({ ...spec, mounts })).rejects.toThrow(/require a storage class: set volumes/)
+      await network.remove()
+    },
+    TEST_MS,
+  )
+
+  test(
+    'a credential that may not remove policies is declared to have no networks, and everything else works',
+    async () => {
+      const metadata = { name: 'no-networks' }
+      await place.kubernetes.call('POST', pathOf('serviceaccounts'), { body: { metadata } })
+      const rules = [
+        { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'delete'] },
+        { apiGroups: [''], resources: ['pods/exec', 'pods/attach'], verbs: ['create', 'get'] },
+        { apiGroups: ['networking.k8s.io'], resources: [POLICIES], verbs: ['create'] },
+      ]
+      await place.kubernetes.call('POST', pathOf('roles'), { body: { metadata, rules } })
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
+      const subjects = [{ kind: 'ServiceAccount', name: metadata.name, namespace: place.namespace }]
+      await place.kubernetes.call('POST', pathOf('rolebindings'), { body: { metadata, roleRef, subjects } })
+      const { status } = await place.kubernetes.call<{ status: { token: string } }>(
+        'POST',
+        `${pathOf('serviceaccounts')}/${metadata.name}/token`,
+        { body: { spec: {} } },
+      )
+      const provider = providerOf(async () => {
+        const { settings, connection } = await place.open()
+        const { server, ca } = connection
+        return { settings, connection: { server, ca, token: async () => status.token } }
+      })
+      expect(await provider.selfTest()).toMatchObject({ networks: false, volumes: false })
+      expect(await provider.reap()).toBe(0)
+    },
+    TEST_MS,
+  )
+
+  test(
+    'reap removes the networks and volumes of dead workers, and of this installation only',
+    async () => {
+      const metadata = (name: string, owner: string) => ({
+        name,
+        labels: { [LABEL.installation]: owner },
+        annotations: { [LABEL.owner]: 'another/machine/1/1', [LABEL.deadline]: '0' },
+      })
+      const claim = {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'none',
+        resources: { requests: { storage: '1Mi' } },
+      }
+      for (const [name, owner] of [
+        ['left', installation],
+        ['other', 'another'],
+      ] as const) {
+        const body = { metadata: metadata(name, owner) }
+        await place.kubernetes.call('POST', pathOf(POLICIES), { body: { ...body, spec: { podSelector: {} } } })
+        await place.kubernetes.call('POST', pathOf(CLAIMS), { body: { ...body, spec: claim } })
+      }
+      expect(await providerOf(withVolumes({ storageClass: 'none', size: '1Mi' })).reap()).toBe(1)
+      expect(await listNames(POLICIES)).not.toContain('left')
+      expect(await listNames(POLICIES)).toContain('other')
+      expect(await listNames(CLAIMS)).toEqual(['other'])
+    },
+    TEST_MS,
+  )
+})
