@@ -82,7 +82,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       expect(await readFile(spec.outputFile, 'utf8')).toBe('my-db-v1\n1\n')
       await member.remove()
       await network.remove()
-      expect(await listNames(POLICIES)).not.toContain(expect.stringContaining(installation))
+      expect((await listNames(POLICIES)).filter((name) => name.includes(installation))).toEqual([])
     },
     TEST_MS,
   )
@@ -102,7 +102,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   )
 
   test(
-    'a credential that may not remove policies is declared to have no networks, and everything else works',
+    'a credential that may not remove policies is declared to have no networks',
     async () => {
       const metadata = { name: 'no-networks' }
       await place.kubernetes.call('POST', pathOf('serviceaccounts'), { body: { metadata } })

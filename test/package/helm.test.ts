@@ -12,14 +12,24 @@ type Rendered = {
   metadata: { name: string; annotations?: Record<string, string> }
   spec: Workload
   data?: Record<string, string>
+  rules?: Rule[]
 }
+type Rule = { resources: string[]; verbs: string[] }
 type Workload = { template: { metadata: { annotations?: Record<string, string> }; spec: PodSpec }; ingress?: unknown[] }
 type Probe = { httpGet: { path: string } }
 type PodSpec = {
   automountServiceAccountToken: boolean
   enableServiceLinks: boolean
   securityContext: object
-  containers: { name: string; envFrom: object[]; resources: object; livenessProbe?: Probe; readinessProbe?: Probe }[]
+  containers: {
+    name: string
+    envFrom: object[]
+    resources: object
+    volumeMounts: object[]
+    livenessProbe?: Probe
+    readinessProbe?: Probe
+  }[]
+  volumes: object[]
 }
 
 const REQUIRED = ['--set', 'baseUrl=https://assay.example.org,secrets.shared=shared,secrets.server=server']
@@ -100,6 +110,38 @@ describe.runIf(program)('the Helm chart (with helm)', () => {
     expect(await installationOf('--namespace', 'other')).not.toBe(await installationOf())
   })
 
+  const settingsOf = (all: Rendered[]) =>
+    parse(all.find(({ kind }) => kind === 'ConfigMap')?.data?.['kubernetes.yaml'] ?? '')
+
+  test('mounts the credential of the image registry for workers only, which build nothing', async () => {
+    const registry = 'sandboxes.registrySecret=pull,sandboxes.settings.registry.repository=images.example.org/assay'
+    const all = await render(...S3, '--set', registry)
+    expect(settingsOf(all).registry).toEqual({
+      repository: 'images.example.org/assay',
+      authFile: '/etc/assay-registry/config.json',
+      builds: false,
+    })
+    const volume = { name: 'registry', secret: expect.objectContaining({ secretName: 'pull' }) }
+    const holders = podsOf(all).filter(({ volumes }) => JSON.stringify(volumes).includes('"registry"'))
+    expect(holders).toHaveLength(1)
+    expect(holders[0]?.volumes).toContainEqual(volume)
+    expect(holders[0]?.containers[0]).toMatchObject({ name: 'worker' })
+    expect(holders[0]?.containers[0]?.volumeMounts).toContainEqual(
+      expect.objectContaining({ mountPath: '/etc/assay-registry', readOnly: true }),
+    )
+    const plain = await render(...S3)
+    expect(settingsOf(plain)).not.toHaveProperty('registry')
+    expect(JSON.stringify(podsOf(plain))).not.toContain('assay-registry')
+  })
+
+  test('permits volume claims only if sandboxes share volumes', async () => {
+    const claims = (all: Rendered[]) =>
+      all.flatMap(({ rules = [] }) => rules).filter(({ resources }) => resources.includes('persistentvolumeclaims'))
+    expect(claims(await render(...S3))).toEqual([])
+    const volumes = ['--set', 'sandboxes.settings.volumes.storageClass=standard']
+    expect(claims(await render(...S3, ...volumes))).toMatchObject([{ verbs: ['create', 'get', 'list', 'delete'] }])
+  })
+
   test('gives the keys of model providers to API and gateway only', async () => {
     const server = { secretRef: { name: 'server' } }
     const holders = podsOf(await render(...S3)).flatMap(({ containers }) =>
@@ -139,6 +181,8 @@ describe.runIf(program)('the Helm chart (with helm)', () => {
     ['no place for blobs', 'blobs.url='],
     ['a secret among the settings', 'settings.ASSAY_SECRET_KEY=0123'],
     ['an unknown value', 'replicas=3'],
+    ['a path of a registry password', 'sandboxes.settings.registry.passwordFile=x'],
+    ['builds by workers that are not root', 'sandboxes.settings.registry.builds=true'],
     ['a limit without memory', 'api.resources.limits.memory=null'],
     ['an ingress without a host', 'ingress.enabled=true'],
   ])('refuses %s', async (_, value) => {

@@ -187,8 +187,12 @@ async function waitUntilReachable(cluster: Cluster, pod: string, addresses: stri
   )
 }
 
-const NETWORK_POLICIES = { group: 'networking.k8s.io', resource: 'networkpolicies' }
-const VOLUME_CLAIMS = { group: '', resource: 'persistentvolumeclaims' }
+const NETWORK_POLICIES = {
+  group: 'networking.k8s.io',
+  resource: 'networkpolicies',
+  verbs: ['create', 'list', 'delete'],
+}
+const VOLUME_CLAIMS = { group: '', resource: 'persistentvolumeclaims', verbs: ['create', 'get', 'list', 'delete'] }
 
 /** Reports whether the credential may open networks, and whether their sandboxes can share volumes. */
 export async function testNetworks(cluster: Cluster): Promise<{ networks: boolean; volumes: boolean }> {
@@ -201,11 +205,11 @@ type AccessReview = { status: { allowed: boolean } }
 
 async function mayManage(
   { kubernetes, namespace }: Cluster,
-  resource: { group: string; resource: string },
+  { group, resource, verbs }: typeof NETWORK_POLICIES,
 ): Promise<boolean> {
   const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-  const reviews = ['create', 'list', 'delete'].map((verb) => {
-    const spec = { resourceAttributes: { namespace, verb, ...resource } }
+  const reviews = verbs.map((verb) => {
+    const spec = { resourceAttributes: { namespace, verb, group, resource } }
     const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec }
     return kubernetes.call<AccessReview>('POST', path, { body })
   })

@@ -100,6 +100,9 @@ containers:
       {{- end }}
       {{- if .token }}
       - { name: sandboxes, mountPath: /etc/assay, readOnly: true }
+      {{- if $values.sandboxes.registrySecret }}
+      - { name: registry, mountPath: /etc/assay-registry, readOnly: true }
+      {{- end }}
       {{- end }}
 volumes:
   # The ephemeral-storage limit of the container covers both.
@@ -110,5 +113,8 @@ volumes:
   {{- end }}
   {{- if .token }}
   - { name: sandboxes, configMap: { name: {{ .root.Release.Name }}-sandboxes } }
+  {{- with $values.sandboxes.registrySecret }}
+  - { name: registry, secret: { secretName: {{ . }}, defaultMode: 0440, items: [{ key: .dockerconfigjson, path: config.json }] } }
+  {{- end }}
   {{- end }}
 {{- end }}
