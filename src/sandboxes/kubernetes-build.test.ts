@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { chownSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
 import { startServer, trustedCertificate } from '../../test/support/loopback-servers.ts'
@@ -125,6 +127,28 @@ describe('with a registry', () => {
     expect(await prepare(other, TASK, { owner: 1000 })).toEqual(first)
     await vi.waitFor(() => expect(registry.requests).toHaveLength(2))
     expect(registry.requests.every((line) => /^GET \S+ 200$/.test(line))).toBe(true)
+  })
+
+  test('the default command of a named image is known where it is needed', async () => {
+    const config = { os: 'linux', architecture: process.arch === 'arm64' ? 'arm64' : 'amd64' }
+    const settingsOfImage = { Entrypoint: ['run'], Cmd: ['it'], WorkingDir: '/srv' }
+    const archive = await writeContext({
+      'manifest.json': JSON.stringify([{ Config: 'config.json', Layers: ['layer.tar'] }]),
+      'config.json': JSON.stringify({ ...config, config: settingsOfImage }),
+    })
+    const files = await writeContext({ 'srv/file': 'x', 'bin/sh': 'x' })
+    await promisify(execFile)('tar', ['-cf', join(archive, 'layer.tar'), '-C', files, '.'])
+    await promisify(execFile)('tar', ['-cf', `${archive}.tar`, '-C', archive, '.'])
+    await createLocalProvider({ dataFolder: data, runtime: 'bwrap', allowHostBase: false, log: silent }).importRootfs(
+      `${archive}.tar`,
+      'service:1',
+    )
+    const options = { signal: new AbortController().signal, timeoutSec: 100, onLog: () => {}, needsCommand: true }
+    const prepareNamed = (name: string) =>
+      openWorker(settings()).prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
+    expect(await prepareNamed('service:1')).toMatchObject({ entrypoint: ['run'], command: ['it'], workdir: '/srv' })
+    await expect(prepareNamed('service:1\nRUN id')).rejects.toThrow(/Invalid image name/)
+    expect(await readdir(join(data, 'sandboxes', 'kubernetes'))).toEqual([])
   })
 
   test('files of a context belong to root in the image, whoever they belong to on the worker', async () => {

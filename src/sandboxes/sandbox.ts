@@ -57,6 +57,8 @@ export type PrepareOptions = {
   onLog: (line: string) => void
   /** Limits of a build. Default: `DEFAULT_LIMITS`. */
   limits?: BuildLimits
+  /** True if the default command of the image will be run, which some providers can find out only with more work. */
+  needsCommand?: boolean | undefined
   /** True if other builds begin with the layers of this image. It is then evicted after all others. */
   isShared?: boolean | undefined
 }

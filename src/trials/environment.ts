@@ -48,11 +48,18 @@ export async function prepareImages(context: StepContext, definition: Environmen
   const lookup = { folder, variables: addComposeVariables(variables) }
   const { buildTimeoutSec } = definition
   const limits = toMainLimits(definition.resources, findMainService(definition))
-  const main = await context.prepareImage(toEnvironmentSource(definition, lookup), buildTimeoutSec, limits)
+  const main = await context.prepareImage(toEnvironmentSource(definition, lookup), {
+    timeoutSec: buildTimeoutSec,
+    limits,
+  })
   const sidecars = new Map<string, Image>()
   for (const service of listSidecarServices(definition)) {
     const source = toServiceSource(service, lookup)
-    const image = await context.prepareImage(source, buildTimeoutSec, toSidecarLimits(service, buildTimeoutSec))
+    const image = await context.prepareImage(source, {
+      timeoutSec: buildTimeoutSec,
+      limits: toSidecarLimits(service, buildTimeoutSec),
+      needsCommand: service.entrypoint === null,
+    })
     sidecars.set(service.name, image)
   }
   return { main, sidecars }

@@ -111,7 +111,7 @@ function buildCommand(
 ): string[] {
   if (!service.entrypoint && image.isCommandUnknown)
     throw new SandboxUnsupported(
-      `The service ${service.name} requires an entrypoint in docker-compose.yaml: this sandbox cannot tell the entrypoint of an image that it did not build.`,
+      `The service ${service.name} requires an entrypoint in docker-compose.yaml: this sandbox cannot tell that of the image. In Kubernetes, a registry in the settings helps too.`,
     )
   const entrypoint = service.entrypoint ? fill(service.entrypoint) : image.entrypoint
   const fallback = service.entrypoint ? [] : image.command

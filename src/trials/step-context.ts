@@ -5,11 +5,11 @@ import type { Network, Task } from '../harbor/task.ts'
 import { newId } from '../platform/ids.ts'
 import { removeTree } from '../sandboxes/kernel/run-program.ts'
 import {
-  type BuildLimits,
   type Image,
   type ImageSource,
   killOnAbort,
   type Mount,
+  type PrepareOptions,
   type Sandbox,
   type SandboxNetwork,
   type SandboxProvider,
@@ -46,7 +46,10 @@ export type StepContext = {
   /** Runs a phase and adds its duration to the timings of the trial. */
   timed<T>(phase: TimedPhase, work: () => Promise<T>): Promise<T>
   outputFile(name: string): string
-  prepareImage(source: ImageSource, timeoutSec: number, limits: BuildLimits): Promise<Image>
+  prepareImage(
+    source: ImageSource,
+    options: Pick<PrepareOptions, 'timeoutSec' | 'limits' | 'needsCommand'>,
+  ): Promise<Image>
   openSandboxNetwork(): Promise<SandboxNetwork>
   /** Opens the network access that the task declares for a phase. The agent also gets the port of its model. */
   openPhaseNetwork(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork
@@ -165,9 +168,9 @@ function createContext(
       })
     },
     outputFile,
-    prepareImage: (source, timeoutSec, limits) =>
+    prepareImage: (source, options) =>
       withLastLines(request, outputFile('build'), (onLog) =>
-        provider.prepare(source, { signal: request.signal, timeoutSec, limits, onLog }),
+        provider.prepare(source, { ...options, signal: request.signal, onLog }),
       ),
     async openSandboxNetwork() {
       const network = await provider.openNetwork(newId())

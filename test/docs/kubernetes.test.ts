@@ -28,6 +28,13 @@ const blocks = [...text.matchAll(/^```sh cluster\n([\s\S]*?)^```$/gm)].map(([, c
 const [, registryBlock = ''] = /^```sh cluster registry\n([\s\S]*?)^```$/m.exec(text) ?? []
 const [, registrySettings = ''] = /^```yaml\n# kubernetes\.yaml, continued\n([\s\S]*?)^```$/m.exec(text) ?? []
 
+const [, volumeSettings = ''] = /^```yaml\n# kubernetes\.yaml, with shared volumes\n([\s\S]*?)^```$/m.exec(text) ?? []
+
+test('the settings of shared volumes are valid', () => {
+  const settings = parseSettings(`${files.find(({ name }) => name === 'kubernetes.yaml')?.content}${volumeSettings}`)
+  expect(settings.volumes).toEqual({ storageClass: 'standard', size: '10Gi' })
+})
+
 test('the settings of a registry are valid', () => {
   const settings = parseSettings(`${files.find(({ name }) => name === 'kubernetes.yaml')?.content}${registrySettings}`)
   expect(settings.registry?.repository).toBe('images.example.com/assay')

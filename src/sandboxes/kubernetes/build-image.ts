@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
@@ -67,6 +67,21 @@ export async function prepareBuilt(
   if (known === undefined)
     cluster.images.set(image.digest, { reference, addedFiles: undefined, accounts, listing: undefined })
   return image
+}
+
+const IMAGE_NAME = /^[\w][\w./:@-]{0,254}$/
+
+/** Builds an image that only has a base image. A registry tells the default command of the result. */
+export async function prepareNamed(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
+  if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`Invalid image name: ${JSON.stringify(name)}`)
+  const context = await mkdtemp(join(cluster.folder, 'named-'))
+  try {
+    await writeFile(join(context, 'Dockerfile'), `FROM ${name}\n`)
+    const source = { kind: 'dockerfile' as const, context, dockerfile: 'Dockerfile', target: null, args: {} }
+    return await prepareBuilt(cluster, source, options)
+  } finally {
+    await rm(context, { recursive: true, force: true })
+  }
 }
 
 /**

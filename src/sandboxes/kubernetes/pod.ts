@@ -3,7 +3,6 @@ import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
 import { PIPES_FOLDER, recorderCommand } from './recorder.ts'
-import type { PodNetwork } from './sandbox-network.ts'
 import { type PodVolumes, toVolumeFolder } from './shared-volumes.ts'
 import {
   FILL_VOLUMES_SCRIPT,
@@ -22,6 +21,9 @@ export const NO_NETWORK_LABEL = { 'assay.network': 'none' }
 export const ADOPTABLE = 'assay.adoptable'
 
 type PodInput = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports' | 'isAdoptable'>
+
+/** Settings of a pod that make it a member of a sandbox network. */
+export type PodNetwork = { label: string; hostname: string }
 
 type PodOptions = {
   name: string

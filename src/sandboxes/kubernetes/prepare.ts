@@ -8,7 +8,7 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { type AccountFiles, resolveAccount } from '../kernel/accounts.ts'
 import { treeDigest } from '../kernel/prepare-image.ts'
 import { type Image, type ImageSource, type PrepareOptions, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
-import { prepareBuilt } from './build-image.ts'
+import { prepareBuilt, prepareNamed } from './build-image.ts'
 import { type Cluster, type ClusterImage, MAIN, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import type { FileListing } from './listing.ts'
@@ -21,6 +21,10 @@ import { unpackInto } from './transfer.ts'
 /** Finds a prebuilt image by starting it once, or finds or builds the image of a Dockerfile in the registry. */
 export async function prepareImage(cluster: Cluster, source: ImageSource, options: PrepareOptions): Promise<Image> {
   if (source.kind === 'dockerfile') return prepareBuilt(cluster, source, options)
+  if (options.needsCommand && source.folder === null && cluster.builder) {
+    const named = await prepareNamed(cluster, source.name, options)
+    return { ...named, workdir: source.workdir ?? named.workdir }
+  }
   const image = await loadImage(cluster, source.name, options)
   return addFolder(cluster, image, source)
 }

@@ -4,6 +4,7 @@ import { ApiRefusal, ignoringStatus } from './client.ts'
 import { type Cluster, HELPER, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import { policiesPath } from './network-policy.ts'
+import type { PodNetwork } from './pod.ts'
 import { claimsPath, removeClaim } from './shared-volumes.ts'
 import { runScript } from './transfer.ts'
 
@@ -79,9 +80,6 @@ function stateOf(network: SandboxNetwork): NetworkState {
   if (state === undefined) throw new Error(`Sandbox network ${network.id} belongs to another provider.`)
   return state
 }
-
-/** Settings of a pod that make it a member of a network. */
-export type PodNetwork = { label: string; hostname: string }
 
 /** A name that can be written to /etc/hosts. */
 const HOST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/
