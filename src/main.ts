@@ -114,14 +114,16 @@ function startWorkers(services: Services, mayClaim: () => boolean): () => Promis
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
   const sandboxWorkers = new Map<string, Worker>()
-  const work = (handlers: JobHandler[], slots = config.workerSlots): Worker => {
-    const worker = startWorker({ database, handlers, log, mayClaim, ...toWorkerLimits(config), slots })
+  const work = (handlers: JobHandler[], { slots = config.workerSlots, firstJobSlots = 0 } = {}): Worker => {
+    const worker = startWorker({ database, handlers, log, mayClaim, ...toWorkerLimits(config), slots, firstJobSlots })
     workers.push(worker)
     return worker
   }
-  work(serviceJobs(services))
-  work(generationJobs(services), GENERATION_SLOTS_FACTOR * config.workerSlots)
-  work(deliveryJobs(services), DELIVERY_SLOTS)
+  // A few workspaces may take all slots. Others then have slots for one job each.
+  const generationSlots = GENERATION_SLOTS_FACTOR * config.workerSlots
+  work(serviceJobs(services), { firstJobSlots: config.workerSlots })
+  work(generationJobs(services), { slots: generationSlots, firstJobSlots: generationSlots })
+  work(deliveryJobs(services), { slots: DELIVERY_SLOTS })
   // Trials have separate workers, so that trials that take hours do not delay a submission. A sandbox's worker runs only
   // while the sandbox is available; otherwise other processes run its trials.
   const capabilities = reportCapabilities({ db: database.db, log }, services.sandboxes, (name, available) => {

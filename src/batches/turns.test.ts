@@ -4,6 +4,7 @@ import { testApp } from '../../test/support/app.ts'
 import { buildArchive, smallTask } from '../../test/support/archives.ts'
 import { drain } from '../../test/support/jobs/drain.ts'
 import { generationJobs, serviceJobs } from '../app.ts'
+import type { Db } from '../platform/db/db.ts'
 import { defineJobHandler, defineJobType, enqueue } from '../platform/jobs/jobs.ts'
 import { startWorker } from '../platform/jobs/worker.ts'
 import { connectRepository } from '../repos/schema.ts'
@@ -44,8 +45,8 @@ test('jobs that wait for code hosts and models have workers of their own', async
   expect(generationJobs(app.tools).map(({ type }) => type)).toEqual(expect.arrayContaining(waiting))
 })
 
-test('servers of one workspace that never answer do not delay the batches of another', async () => {
-  await using app = await testApp()
+/** A job that ends at once, or never. */
+function createWaitingJobs() {
   const type = defineJobType({ type: 'test.wait', payload: z.object({ forEver: z.boolean() }) })
   const done = Promise.withResolvers<void>()
   const handler = defineJobHandler(type, {
@@ -54,12 +55,34 @@ test('servers of one workspace that never answer do not delay the batches of ano
       else await finish(async () => done.resolve())
     },
   })
+  const send = (db: Db, workspace: string, forEver: boolean) =>
+    enqueue(db, type, { forEver }, { fairGroup: `${workspace}/`, limitKeys: [toGenerationKey(workspace)] })
+  return { handler, send, done: done.promise }
+}
+
+test('servers of one workspace that never answer do not delay the batches of another', async () => {
+  await using app = await testApp()
+  const { handler, send, done } = createWaitingJobs()
   await limitGeneration(app.database.db, 2)
-  const send = (workspace: string, forEver: boolean) =>
-    enqueue(app.database.db, type, { forEver }, { fairGroup: `${workspace}/`, limitKeys: [toGenerationKey(workspace)] })
-  for (let index = 0; index < 5; index += 1) await send('slow', true)
-  await send('other', false)
+  for (let index = 0; index < 5; index += 1) await send(app.database.db, 'slow', true)
+  await send(app.database.db, 'other', false)
   const worker = startWorker({ database: app.database, handlers: [handler], slots: 3, log: app.tools.log })
-  await done.promise
+  await done
+  await worker.stop(0)
+})
+
+test('workspaces that take all slots together do not delay the first job of another', async () => {
+  await using app = await testApp()
+  const { handler, send, done } = createWaitingJobs()
+  await limitGeneration(app.database.db, 2)
+  const options = { database: app.database, handlers: [handler], slots: 4, firstJobSlots: 2, log: app.tools.log }
+  const worker = startWorker(options)
+  for (const workspace of ['first', 'second', 'first', 'second']) await send(app.database.db, workspace, true)
+  await expect.poll(() => worker.counts().running).toBe(4)
+  for (let index = 0; index < 3; index += 1) await send(app.database.db, 'third', true)
+  await expect.poll(() => worker.counts().running).toBe(5)
+  await send(app.database.db, 'other', false)
+  await done
+  await expect.poll(() => worker.counts().running).toBe(5)
   await worker.stop(0)
 })

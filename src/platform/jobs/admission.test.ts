@@ -48,6 +48,17 @@ test('the group with fewer running jobs starts first, then the one served longes
   expect(taken({ queueClasses, running, turns }, { slots: 9 })).toEqual({ b: 3, c: 3, d: 3 })
 })
 
+test('slots that are not shared go to groups without a job in this worker, one each', () => {
+  const queueClasses = ['a', 'b', 'c'].map((name) => newClass(name, { fairGroup: `${name}/` }))
+  const running = [
+    { fairGroup: 'a/', limitKeys: [], jobs: 1, ownJobs: 1 },
+    { fairGroup: 'b/', limitKeys: [], jobs: 5, ownJobs: 0 },
+  ]
+  expect(taken({ queueClasses, running }, { slots: 8, sharedSlots: 0 })).toEqual({ b: 1, c: 1 })
+  expect(taken({ queueClasses, running }, { slots: 8, sharedSlots: -3 })).toEqual({ b: 1, c: 1 })
+  expect(taken({ queueClasses, running }, { slots: 8, sharedSlots: 3 })).toEqual({ a: 1, b: 1, c: 2 })
+})
+
 test('a higher priority precedes all turns; within a group the oldest job starts first', () => {
   const urgent = newClass('urgent', { fairGroup: 'w/busy', priority: 1, jobs: 2 })
   const queueClasses = [newClass('new', { rank: 50 }), newClass('old', { rank: 1, jobs: 3 }), urgent]

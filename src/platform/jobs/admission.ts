@@ -13,7 +13,7 @@ export type QueueClass = {
 /** Queued and running jobs of all workers. */
 export type QueueState = {
   queueClasses: readonly QueueClass[]
-  running: readonly { fairGroup: string; limitKeys: readonly string[]; jobs: number }[]
+  running: readonly RunningJobs[]
   limits: readonly { key: string; slots: number }[]
   /** Fair-share turns: when each group was last served. A missing group was never served. */
   turns: readonly { fairGroup: string; served: number }[]
@@ -21,16 +21,23 @@ export type QueueState = {
   memoryMbTaken: number
 }
 
-/** Free capacity of a worker. `starts` and `memoryMb` limit only jobs that declare memory. */
-export type WorkerCapacity = { slots: number; starts: number; memoryMb: number }
+/** Running jobs of one fair group with the same limits. `ownJobs` of them run in the worker that claims. */
+type RunningJobs = { fairGroup: string; limitKeys: readonly string[]; jobs: number; ownJobs?: number | undefined }
+
+/**
+ * Free capacity of a worker. `starts` and `memoryMb` limit only jobs that declare memory. `sharedSlots` limits outer groups
+ * of which this worker runs a job already. Default: all slots.
+ */
+export type WorkerCapacity = { slots: number; sharedSlots?: number | undefined; starts: number; memoryMb: number }
 
 /** Number of jobs to start from each queue class, and the fair groups of these jobs, the most recently served last. */
 export type JobAdmission = { jobCounts: Map<string, number>; served: string[] }
 
-type FairGroup = { name: string; running: number; served: number }
+type FairGroup = { name: string; running: number; ownRunning: number; served: number }
 type AdmissionCandidate = QueueClass & { taken: number; outer: FairGroup; inner: FairGroup }
 
 type RemainingCapacity = WorkerCapacity & {
+  sharedSlots: number
   limits: Map<string, number>
   hostMemoryMb: number
   turn: number
@@ -48,9 +55,9 @@ export function admit(queue: QueueState, capacity: WorkerCapacity): JobAdmission
   const all = listCandidates(queue)
   const pending = new Set(all)
   for (let next = findFirst(pending); next && remaining.slots > 0; next = findFirst(pending)) {
-    const isFitting = fitsCapacity(next, remaining)
+    const isFitting = mayTakeSlot(next, remaining) && fitsCapacity(next, remaining)
     if (isFitting) takeJob(next, remaining)
-    else reserveCapacity(next, remaining)
+    else if (mayTakeSlot(next, remaining)) reserveCapacity(next, remaining)
     // Capacity only shrinks: a class that does not fit now will not fit later.
     if (!isFitting || next.taken === next.ranks.length) pending.delete(next)
   }
@@ -65,6 +72,7 @@ function toRemainingCapacity(
   for (const { limitKeys, jobs } of running) lowerLimits(slots, limitKeys, jobs)
   return {
     ...capacity,
+    sharedSlots: capacity.sharedSlots ?? capacity.slots,
     memoryMb: capacity.memoryMb - memoryMbTaken,
     hostMemoryMb: capacity.memoryMb,
     limits: slots,
@@ -76,13 +84,16 @@ function toRemainingCapacity(
 function listCandidates({ queueClasses, running, limits, turns }: QueueState): AdmissionCandidate[] {
   const groups = new Map<string, FairGroup>()
   const getGroup = (name: string): FairGroup => {
-    const group = groups.get(name) ?? { name, running: 0, served: 0 }
+    const group = groups.get(name) ?? { name, running: 0, ownRunning: 0, served: 0 }
     groups.set(name, group)
     return group
   }
   for (const { fairGroup, served } of turns) getGroup(fairGroup).served = served
-  for (const { fairGroup, jobs } of running) {
-    for (const name of [toOuterGroup(fairGroup), fairGroup]) getGroup(name).running += jobs
+  for (const { fairGroup, jobs, ownJobs = 0 } of running) {
+    for (const group of [toOuterGroup(fairGroup), fairGroup].map(getGroup)) {
+      group.running += jobs
+      group.ownRunning += ownJobs
+    }
   }
   const paused = new Set(limits.filter((limit) => limit.slots === 0).map((limit) => limit.key))
   return queueClasses
@@ -116,6 +127,10 @@ const compareGroups = (a: FairGroup, b: FairGroup): number =>
 
 const nextRank = ({ ranks, taken }: AdmissionCandidate): number => ranks[taken] ?? Number.POSITIVE_INFINITY
 
+/** The last slots are for outer groups without a running job, so that a few groups cannot take all of them. */
+const mayTakeSlot = ({ outer }: AdmissionCandidate, { sharedSlots }: RemainingCapacity): boolean =>
+  sharedSlots > 0 || outer.ownRunning === 0
+
 const fitsCapacity = (candidate: QueueClass, remaining: RemainingCapacity): boolean =>
   hasSlots(candidate, remaining) &&
   (candidate.memoryMb === 0 || (remaining.starts > 0 && requiredMemoryMb(candidate, remaining) <= remaining.memoryMb))
@@ -132,10 +147,12 @@ function takeJob(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   remaining.turn += 1
   for (const group of [next.outer, next.inner]) {
     group.running += 1
+    group.ownRunning += 1
     group.served = remaining.turn
   }
   lowerLimits(remaining.limits, next.limitKeys, 1)
   remaining.slots -= 1
+  remaining.sharedSlots -= 1
   if (next.memoryMb === 0) return
   remaining.starts -= 1
   remaining.memoryMb -= requiredMemoryMb(next, remaining)

@@ -191,15 +191,15 @@ export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<Que
     from due group by queue_class, priority, fair_group, limit_keys, memory_mb
   ), running as (
     -- Counted each time: a counter could drift.
-    select fair_group, limit_keys, count(*) as jobs,
+    select fair_group, limit_keys, count(*) as jobs, count(*) filter (where worker_id = ${workerId}) as own_jobs,
       sum(memory_mb) filter (where worker_id = ${workerId} or host = ${host}) as memory_mb
     from jobs left join workers on workers.id = worker_id where state = 'running' group by fair_group, limit_keys
   )
   select
     (select coalesce(json_agg(json_build_object('id', queue_class, 'priority', priority, 'fairGroup', fair_group,
       'limitKeys', limit_keys, 'memoryMb', memory_mb, 'ranks', ranks)), '[]') from ranked) as "queueClasses",
-    (select coalesce(json_agg(json_build_object('fairGroup', fair_group, 'limitKeys', limit_keys, 'jobs', jobs)), '[]')
-      from running) as running,
+    (select coalesce(json_agg(json_build_object('fairGroup', fair_group, 'limitKeys', limit_keys, 'jobs', jobs,
+      'ownJobs', own_jobs)), '[]') from running) as running,
     (select coalesce(sum(memory_mb), 0)::int8 from running) as "memoryMbTaken",
     -- A key without a limit of its own has the limit of its first word.
     (select coalesce(json_agg(json_build_object('key', wanted.key, 'slots', coalesce(own.slots, common.slots))), '[]')

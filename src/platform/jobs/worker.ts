@@ -33,6 +33,8 @@ export type WorkerOptions = {
   handlers: readonly JobHandler[]
   /** Maximum number of jobs that run at once in this process. */
   slots: number
+  /** Number of further slots, for jobs of outer fair groups of which this process runs no job. Default 0. */
+  firstJobSlots?: number | undefined
   /** Maximum starts per second of jobs that declare memory, over all workers of this host. Default: no limit. */
   startsPerSecond?: number | undefined
   /** Maximum memory of those jobs together, over all workers of this host. Default: no limit. */
@@ -198,7 +200,8 @@ async function claimFreeSlots(state: WorkerState): Promise<void> {
   const { options, worker, pollMs, leaseMs } = state
   state.nextClaimMs = pollMs
   if (options.mayClaim?.() === false) return
-  const slots = Math.min(CLAIM_MAX, options.slots - state.running.size)
+  const sharedSlots = options.slots - state.running.size
+  const slots = Math.min(CLAIM_MAX, sharedSlots + (options.firstJobSlots ?? 0))
   if (slots <= 0) return
   const claimedAt = performance.now()
   const { jobs, nextStartMs = pollMs } = await claim(state.ownDatabase.db, {
@@ -206,6 +209,7 @@ async function claimFreeSlots(state: WorkerState): Promise<void> {
     host: worker.host,
     types: [...state.handlers.keys()],
     slots,
+    sharedSlots,
     startsPerSecond: options.startsPerSecond,
     memoryMb: options.memoryMb,
     leaseMs,
@@ -300,6 +304,8 @@ async function settleWithin(ms: number, work: Promise<unknown>): Promise<void> {
 /** Options of a claim. Undefined `startsPerSecond` or `memoryMb` means no limit. */
 export type ClaimOptions = Omit<Claimer, 'host'> & {
   host?: string | undefined
+  /** Number of slots for outer fair groups of which the worker runs a job already. Default: all slots. */
+  sharedSlots?: number | undefined
   startsPerSecond?: number | undefined
   memoryMb?: number | undefined
 }
@@ -319,14 +325,19 @@ const EMPTY_QUEUE = { queueClasses: [], running: [], limits: [], turns: [], memo
  * because the transaction may have waited for the lock.
  */
 export async function claim(db: Db, options: ClaimOptions): Promise<ClaimResult> {
-  const { slots, startsPerSecond = Number.POSITIVE_INFINITY, memoryMb = Number.POSITIVE_INFINITY } = options
+  const {
+    slots,
+    sharedSlots,
+    startsPerSecond = Number.POSITIVE_INFINITY,
+    memoryMb = Number.POSITIVE_INFINITY,
+  } = options
   const claimer = { ...options, host: options.host ?? '' }
   return db.transaction().execute(async (tx) => {
     await lockClaims(tx)
     const { rows: queues } = await executePrepared(tx, queueQuery(claimer))
     const { startsMsAgo = [], ...queue } = queues[0] ?? EMPTY_QUEUE
     const starts = startsPerSecond - startsMsAgo.length
-    const admission = admit(queue, { slots, starts, memoryMb })
+    const admission = admit(queue, { slots, sharedSlots, starts, memoryMb })
     const { rows: jobs } =
       admission.jobCounts.size > 0 ? await executePrepared(tx, takeQuery(claimer, admission)) : { rows: [] }
     const started = jobs.filter((job) => job.memoryMb > 0).length
