@@ -24,3 +24,15 @@ test('reads a tree in a thread', async () => {
     value: { recipe: { runner: 'vitest' }, services: { uses: [] }, ownPackages: [{ name: 'node:kit' }] },
   })
 })
+
+test('slow files of one workspace do not delay those of another', async () => {
+  const list = (workspaceId: string, content: string) => {
+    const hidden = { files: [{ path: 'a.test.ts', content, executable: false }], deleted: [] }
+    return applyRules('listSymbolCandidates', { source: ADDED, hidden }, workspaceId)
+  }
+  const settled: string[] = []
+  const slow = Array.from({ length: 4 }, () => list('slow', `limit\n"${'\\"'.repeat(4_000_000)}`))
+  for (const each of slow) void each.then(() => settled.push('slow'))
+  await list('other', 'limit').then(() => settled.push('quick'))
+  expect(settled).toEqual(['quick'])
+})

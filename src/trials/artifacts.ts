@@ -72,7 +72,11 @@ async function collectArtifact(
   try {
     const found = await from?.collect(path, caps)
     if (!found) return { record, path, tar: undefined }
-    const size = await archiveThreads.run('spoolArtifact', { file: tar, exclude }, [() => readChunks(found.tar)])
+    const size = await archiveThreads.run(
+      'spoolArtifact',
+      { file: tar, exclude },
+      { sources: [() => readChunks(found.tar)] },
+    )
     const target = destination ?? (posix.basename(path) || 'root')
     return { record: { ...record, ...size, destination: target, leftOut: found.leftOut }, path, tar }
   } catch (error) {

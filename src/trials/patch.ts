@@ -36,10 +36,8 @@ export async function writeChangesPatch(
     const before = untouched ?? (await createUntouchedSandbox(context, environment, step))
     const folders = [before.stopped, agentSandbox.stopped].map((from) => openFolder(from, environment.workdir))
     // Each folder is read twice: first to find the differences, then for the contents of the files that differ.
-    await archiveThreads.run('writePatch', { file, filesMax: COMPARED_MAX.files, timeoutMs: READ_MAX_MS }, [
-      ...folders,
-      ...folders,
-    ])
+    const input = { file, filesMax: COMPARED_MAX.files, timeoutMs: READ_MAX_MS }
+    await archiveThreads.run('writePatch', input, { sources: [...folders, ...folders] })
     context.removeLater(before)
   } catch (error) {
     context.request.signal.throwIfAborted()

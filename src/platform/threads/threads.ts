@@ -23,6 +23,14 @@ type ThreadLimits = {
   timeoutMs: number
   /** Maximum size of the JavaScript heap of one thread. */
   memoryMb: number
+  /** Minimum number of threads, also on a machine with two cores. Default 1. */
+  threadsMin?: number | undefined
+}
+
+type RunOptions = {
+  sources?: readonly ThreadSource[]
+  /** Tasks of one group run one after another, and groups take turns. */
+  group?: string | undefined
 }
 
 type Threads<Tasks extends TaskTable> = {
@@ -30,12 +38,13 @@ type Threads<Tasks extends TaskTable> = {
   run<Name extends keyof Tasks & string>(
     name: Name,
     input: Parameters<Tasks[Name]>[0],
-    sources?: readonly ThreadSource[],
+    options?: RunOptions,
   ): Promise<Awaited<ReturnType<Tasks[Name]>>>
 }
 
 type ThreadTask = Omit<TaskMessage, 'ports'> & {
   sources: readonly ThreadSource[]
+  group: string | undefined
   resolve: (result: unknown) => void
   reject: (error: unknown) => void
 }
@@ -48,17 +57,18 @@ const THREADS_MAX = Math.max(1, Math.min(4, availableParallelism() - 1))
  * are started on demand, reused, and do not keep the process alive while idle.
  */
 export function openThreads<Tasks extends TaskTable>(script: URL, limits: ThreadLimits): Threads<Tasks> {
+  const threadsMax = Math.max(THREADS_MAX, limits.threadsMin ?? 1)
   const waiting: ThreadTask[] = []
   const idle: Worker[] = []
-  let running = 0
+  const running = new Set<ThreadTask>()
 
   const startNextTask = (): void => {
-    const task = running < THREADS_MAX ? waiting.shift() : undefined
+    const task = running.size < threadsMax ? takeNextTask(waiting, running) : undefined
     if (!task) return
-    running += 1
+    running.add(task)
     const worker = idle.pop() ?? startWorker(script, limits)
     void runTask(worker, task, limits.timeoutMs).then((isReusable) => {
-      running -= 1
+      running.delete(task)
       if (isReusable) idle.push(worker)
       else void worker.terminate()
       startNextTask()
@@ -66,13 +76,24 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
   }
 
   return {
-    run: (name, input, sources = []) => {
+    run: (name, input, { sources = [], group } = {}) => {
       const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Tasks[typeof name]>>>()
-      waiting.push({ name, input, sources, resolve: resolve as ThreadTask['resolve'], reject })
+      waiting.push({ name, input, sources, group, resolve: resolve as ThreadTask['resolve'], reject })
       startNextTask()
       return promise
     },
   }
+}
+
+/** Takes the first task whose group has no running one. Other tasks of its group move to the end. */
+function takeNextTask(waiting: ThreadTask[], running: ReadonlySet<ThreadTask>): ThreadTask | undefined {
+  const isBusy = ({ group }: ThreadTask) => group !== undefined && [...running].some((task) => task.group === group)
+  const index = waiting.findIndex((task) => !isBusy(task))
+  if (index === -1) return undefined
+  const [task] = waiting.splice(index, 1)
+  const isOfGroup = ({ group }: ThreadTask) => group !== undefined && group === task?.group
+  waiting.sort((a, b) => Number(isOfGroup(a)) - Number(isOfGroup(b)))
+  return task
 }
 
 /** The npm package contains JavaScript only. */

@@ -163,7 +163,7 @@ function toStageRejection(answer: FailedAnswer, lint: (draft: InstructionDraft) 
   }
 }
 
-type BaseCommit = { location: GitLocation; commit: string }
+type BaseCommit = { location: GitLocation; commit: string; workspaceId?: string }
 
 /** Lists symbols that the tests need and the base tree lacks, so that the instruction must state them. */
 export async function listExposedSymbols(
@@ -171,7 +171,8 @@ export async function listExposedSymbols(
   change: ChangeUnderTest,
   signal: AbortSignal,
 ): Promise<StageResult<ExposedSymbol[]>> {
-  const listed = await applyRules('listSymbolCandidates', { source: change.source, hidden: change.hidden })
+  const { source, hidden } = change
+  const listed = await applyRules('listSymbolCandidates', { source, hidden }, base.workspaceId)
   if (listed.kind !== 'done') return listed
   const texts = listed.value.flatMap(({ kind, text }) => (kind === 'path' ? [] : [text]))
   const missing = await listMissingTexts(base, new Set(texts), signal)

@@ -33,6 +33,7 @@ export type ExecutionInput = {
   plan: RunPlan
   /** Folder on this machine for output. */
   folder: string
+  workspaceId?: string | undefined
 }
 
 const REPEATS = 3

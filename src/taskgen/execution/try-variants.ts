@@ -22,6 +22,7 @@ type TryVariantsInput = {
   hidden: HiddenTests
   plan: RunPlan
   folder: string
+  workspaceId?: string | undefined
   lists: TestLists
   limits: VariantLimits
 }
@@ -35,8 +36,8 @@ export async function tryVariants(
   input: TryVariantsInput,
   signal: AbortSignal,
 ): Promise<StageResult<VariantResults>> {
-  const { source, limits } = input
-  const derived = await applyRules('deriveVariants', { source, limits })
+  const { source, limits, workspaceId } = input
+  const derived = await applyRules('deriveVariants', { source, limits }, workspaceId)
   if (derived.kind !== 'done') return derived
   const variants = derived.value
   const parts = variants.filter(({ kind }) => kind === 'part')

@@ -80,6 +80,7 @@ export async function openStageContext(
   let mirror: Promise<StageRepository> | undefined
   return {
     ...folders,
+    workspaceId: task.workspaceId,
     repository: () => {
       mirror ??= openRepository(deps, task, resources, signal)
       return mirror

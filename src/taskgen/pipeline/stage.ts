@@ -105,6 +105,7 @@ export type KnownRecipes = {
 }
 
 export type StageContext = {
+  workspaceId: string
   /** Empty folder of this run. It is deleted afterwards. */
   folder: string
   /** Empty folder that becomes the task. Only for the assembly stage. */

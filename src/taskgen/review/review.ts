@@ -40,11 +40,12 @@ const REPAIRS_MAX = 2
  */
 export async function reviewTask(
   model: StageModel,
-  input: ReviewInput & { author: NamedModel | null },
+  input: ReviewInput & { author: NamedModel | null; workspaceId?: string },
   signal: AbortSignal,
 ): Promise<StageResult<ReviewVerdict>> {
   const material = buildMaterial(input)
-  const listed = await applyRules('listAssertions', { hidden: input.hidden, failToPass: input.failToPass })
+  const { hidden, failToPass, workspaceId } = input
+  const listed = await applyRules('listAssertions', { hidden, failToPass }, workspaceId)
   if (listed.kind !== 'done') return listed
   const assertions = listed.value
   const passes: ReviewPass[] = []

@@ -39,11 +39,8 @@ export const environmentStage: Stage = {
     const pointers = await listLfsPointers(location, tree.entries, signal)
     const headTree = await readTree(await context.repository(), state.candidate.head, signal)
     if (headTree.kind !== 'done') return headTree
-    const inspected = await applyRules('inspectTree', {
-      base: tree.facts,
-      head: headTree.value.facts,
-      tests: listTestPaths(change),
-    })
+    const facts = { base: tree.facts, head: headTree.value.facts, tests: listTestPaths(change) }
+    const inspected = await applyRules('inspectTree', facts, context.workspaceId)
     if (inspected.kind !== 'done') return inspected
     const { recipe: detected, services, ownPackages } = inspected.value
     const attempt = { state, context, signal, tree, submodules, change, services, ownPackages, pointers }

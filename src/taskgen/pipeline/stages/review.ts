@@ -46,7 +46,7 @@ export const reviewStage: Stage = {
     }
     const base = files.flatMap(({ path, before }) => (before === null ? [] : [{ path, text: decodeLatin1(before) }]))
     const input = { instruction, hidden, failToPass: lists.failToPass, source, base, author }
-    const verdict = await reviewTask(model, input, signal)
+    const verdict = await reviewTask(model, { ...input, workspaceId: context.workspaceId }, signal)
     if (verdict.kind !== 'done') return verdict
     const run = (patch: string) => runWrongSolution(state, context, { patch, hidden }, signal)
     const challenged = await challengeTask(model, { instruction, hidden, source, files, survivors }, run, signal)

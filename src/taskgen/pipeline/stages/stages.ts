@@ -85,7 +85,8 @@ const executionStage: Stage = {
     const { source, hidden } = change
     const { location } = await context.repository()
     const wideSource = await widenSource(location, change, signal)
-    const input = { image: prepared.value.image, source, wideSource, hidden, plan, folder: context.folder }
+    const { folder, workspaceId } = context
+    const input = { image: prepared.value.image, source, wideSource, hidden, plan, folder, workspaceId }
     const executed = await execute(context.provider(), input, signal)
     if (executed.kind !== 'done') return executed
     const { runs, unstable, ablation, medianSec, ...result } = executed.value
@@ -135,7 +136,8 @@ export const authoringStage: Stage = {
     const { lists, messages, failsByAssertion, buildErrors, newTests, plan } = parseExecution(state)
     const change = await readChange(state, context, signal)
     const { location } = await context.repository()
-    const found = await listExposedSymbols({ location, commit: candidate.base }, change, signal)
+    const base = { location, commit: candidate.base, workspaceId: context.workspaceId }
+    const found = await listExposedSymbols(base, change, signal)
     if (found.kind !== 'done') return found
     const exposed = found.value
     if (!failsByAssertion && exposed.length === 0)
