@@ -139,6 +139,23 @@ test('trials receive the paths of the calibration, and a calibration by older ru
   expect([engine.calibrations.length, engine.orders.length]).toEqual([10, 20])
 })
 
+test('trials that were graded by older rules are not reused', async () => {
+  await using own = await testApp()
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(own, engine)
+  await lab.create()
+  await lab.work()
+  await own.tools.database.db.updateTable('task_calibrations').set({ rules: 1 }).execute()
+  await lab.create()
+  await lab.work()
+  expect([engine.calibrations.length, engine.orders.length]).toEqual([10, 20])
+
+  const { body } = await lab.create({ skipCompleted: true, attempts: 2 })
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 20, reused: 10 } })
+  expect(engine.orders).toHaveLength(30)
+})
+
 test('no trial starts when the budget is spent; raising it continues the comparison', async () => {
   const engine = createScriptedEngine()
   const lab = await openComparisonLab(app, engine)

@@ -51,8 +51,8 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
       and old.task = other_task.position
     where own.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
       and old.voided_at is null and old.verify_mode = calibration.verify_mode
-      -- Mode snapshot carries the files that the calibration lists: an older trial was verified with other files.
-      and (old.verify_mode <> 'snapshot' or old.finished_at >= calibration.at)
+      -- An older trial was graded by other rules, or in mode snapshot with other files.
+      and old.finished_at >= calibration.at
     order by other.created_at, other.key, old.attempt`.execute(db)
   return rows
 }
