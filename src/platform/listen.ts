@@ -4,6 +4,12 @@ import type { AddressInfo, Socket } from 'node:net'
 /** Maximum time in which a client reads nothing of an answer that waits for it. */
 const UNREAD_MS = 60_000
 
+/**
+ * Time for which a connection is kept after clients were told to stop using it. A request that arrived while the event loop
+ * was busy would otherwise be reset: timers expire before sockets are read.
+ */
+const KEPT_MS = 15_000
+
 type ListeningServer = { url: string; stop(graceMs: number): Promise<void> }
 
 /** Starts accepting requests. `stop` waits up to `graceMs` for requests in progress. */
@@ -17,7 +23,10 @@ export async function listen(
     outgoing.setTimeout(unreadMs, () => endIfUnread(incoming.socket))
     handle(incoming, outgoing)
   }
-  const server = createServer({ headersTimeout: 20_000 }, handleInSequence(handleWithTimeout))
+  const server = createServer(
+    { headersTimeout: 20_000, keepAliveTimeoutBuffer: KEPT_MS },
+    handleInSequence(handleWithTimeout),
+  )
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(toListenError(error, host, port)))
     server.listen(port, host, resolve)
