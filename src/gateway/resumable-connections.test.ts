@@ -259,6 +259,23 @@ test('a pipe that broke before it was accepted does not count', () => {
   expect(gateway.hasRoom(OWNER)).toBe(true)
 })
 
+test('a program with many connections that nothing reads does not use up the memory of its relay', async () => {
+  await using relay = await startRelayProcess()
+  await using _worker = await relay.listen((socket) => {
+    socket.once('data', () => {
+      socket.write(buildFrame(FRAME.welcome, buildOffset(0)))
+      for (let count = 0; count < 3; count += 1) socket.write(buildFrame(FRAME.data, Buffer.alloc(60_000)))
+      socket.pause()
+    })
+  })
+  const clients = Array.from({ length: 600 }, () => dial(relay.port).pause())
+  for (const client of clients) client.write(Buffer.alloc(1_000_000))
+  const refused = () => clients.filter(({ destroyed }) => destroyed).length
+  await expect.poll(refused, { timeout: 30_000 }).toBeGreaterThanOrEqual(600 - 128)
+  expect(await relay.memoryMb()).toBeLessThan(160)
+  for (const client of clients) client.destroy()
+})
+
 test('a plain port of the relay carries connections as they are', async () => {
   await using relay = await startRelayProcess({ kind: '' })
   await using _worker = await relay.listen((socket) => {

@@ -22,7 +22,9 @@ const PROGRAM = `const fs = require('node:fs')
 const net = require('node:net')
 const { randomBytes } = require('node:crypto')
 
-const CONNECTIONS_MAX = 512
+// Twice the calls that a gateway allows at once. Each connection takes up to 0.5 MB, and an agent must not use up the memory.
+const CONNECTIONS_MAX = 128
+const PLAIN_CONNECTIONS_MAX = 512
 const LINGER_MS = 5000, WELCOME_MS = 30000, PAUSE_MS = 20, PAUSE_MAX_MS = 500, WATCH_MS = 1000
 // A gateway answers, but has lost the connection. It is given up earlier, because others are found within a few tries.
 const UNKNOWN_MS = Math.min(15000, RESUME_MS / 4)
@@ -261,5 +263,6 @@ for (const argument of process.argv.slice(1)) {
   const isResumable = kind === 'resumable'
   if (isResumable) watch(path, connections)
   const server = net.createServer({ allowHalfOpen: true }, isResumable ? serve : (near) => forward(near, path))
+  if (!isResumable) server.maxConnections = PLAIN_CONNECTIONS_MAX
   server.listen(Number(port), '127.0.0.1', () => --closed || console.log('open'))
 }`

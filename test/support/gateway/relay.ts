@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,8 @@ import { buildRelayProgram } from '../../../src/sandboxes/kernel/relay-program.t
 export type RelayProcess = AsyncDisposable & {
   /** Port on the loopback, which stands for that of a sandbox. */
   port: number
+  /** Resident memory of the relay. */
+  memoryMb(): Promise<number>
   /** Listens on the relay's socket as a worker does. Disposing it is the death of the worker. */
   listen(onConnection: (socket: Socket) => void): Promise<AsyncDisposable>
 }
@@ -30,6 +32,10 @@ export async function startRelayProcess({ resumeMs = 60_000, kind = 'resumable:'
   const running = undo.move()
   return {
     port,
+    async memoryMb() {
+      const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
+    },
     listen: (onConnection) => listenAsWorker(join(folder, String(port)), onConnection),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
