@@ -37,7 +37,7 @@ type PodOptions = {
 
 /** Time for collecting the files of a sandbox after its time limit. When it has passed, the cluster ends the pod. */
 const COLLECT_SECONDS = 3600
-const HELPER_MEMORY = '256Mi'
+const HELPER_MEMORY = { requested: '256Mi', limit: '384Mi' }
 /** Space for folders that are copied into the pod, such as the program of a harness. */
 const HELPER_DISK = '8Gi'
 /** Space of the tools, which the cluster counts as disk usage of the sandbox. */
@@ -147,7 +147,7 @@ const buildToolsContainer = ({ settings }: Cluster) => ({
   imagePullPolicy: 'IfNotPresent',
   command: escapeVariables(['sh', '-c', INSTALL_SCRIPT]),
   securityContext: LOCKED_DOWN,
-  resources: buildHelperResources('64Mi'),
+  resources: buildHelperResources({ requested: '64Mi', limit: '64Mi' }),
   volumeMounts: [{ name: 'tools', mountPath: INSTALL_FOLDER }],
 })
 
@@ -247,9 +247,9 @@ const buildHelperContainer = ({ settings }: Cluster, { mounts, limits, ports, is
 })
 
 /** Resources of our own containers. All are set, because a namespace with a quota requires it. */
-const buildHelperResources = (memory: string) => ({
-  requests: { cpu: '10m', memory, 'ephemeral-storage': '1Mi' },
-  limits: { cpu: '2', memory, 'ephemeral-storage': HELPER_DISK },
+const buildHelperResources = (memory: { requested: string; limit: string }) => ({
+  requests: { cpu: '10m', memory: memory.requested, 'ephemeral-storage': '1Mi' },
+  limits: { cpu: '2', memory: memory.limit, 'ephemeral-storage': HELPER_DISK },
 })
 
 const volumeName = (index: number): string => `mount-${index}`

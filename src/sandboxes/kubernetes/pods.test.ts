@@ -60,3 +60,9 @@ test('distinguishes a container that ran out of memory from other ends', () => {
   expect(findPodLimit(ended('OOMKilled'))).toEqual({ code: 137, limit: 'memory' })
   expect(findPodLimit(ended('Error'))).toBeUndefined()
 })
+
+test('a helper that ran out of memory is the limit of the sandbox, whose connections took it', () => {
+  const helper = { ...container({ terminated: { exitCode: 137, reason: 'OOMKilled' } }), name: 'helper' }
+  const status: PodStatus = { phase: 'Running', containerStatuses: [container({ running: {} }), helper] }
+  expect(findPodLimit(status)).toEqual({ code: 137, limit: 'memory' })
+})

@@ -16,6 +16,8 @@ export type PodRelay = {
 
 /** A message: connection (4 bytes), kind (1 byte), length (4 bytes), then that many bytes. */
 const HEADER_BYTES = 9
+/** Connections that a sandbox may have open at the same time. */
+const CONNECTIONS_MAX = 500
 const MESSAGE_KIND = { open: 0, data: 1, end: 2, close: 3 } as const
 
 /**
@@ -23,9 +25,10 @@ const MESSAGE_KIND = { open: 0, data: 1, end: 2, close: 3 } as const
  * input and output. Plain JavaScript, not compiled. Each argument is a port to listen on. In an adoptable sandbox it is
  * the path of a socket, named after the port, to which the relay that outlives this program connects.
  */
-const RELAY_PROGRAM = `const net = require('node:net')
+export const POD_RELAY_PROGRAM = `const net = require('node:net')
 const { basename } = require('node:path')
 const { renameSync } = require('node:fs')
+const CONNECTIONS_MAX = ${CONNECTIONS_MAX}, UNREAD_MAX_BYTES = 50331648
 const sockets = new Map()
 let last = 0, waiting = process.argv.length - 1, rest = Buffer.alloc(0)
 const send = (id, kind, data = Buffer.alloc(0)) => {
@@ -46,11 +49,21 @@ for (const address of process.argv.slice(1)) {
     const name = Buffer.alloc(2)
     name.writeUInt16BE(Number(basename(address)))
     sockets.set(id, socket)
+    socket.on('drain', readUnlessFull)
     send(id, ${MESSAGE_KIND.open}, name)
     socket.on('data', (data) => send(id, ${MESSAGE_KIND.data}, data)).on('end', () => send(id, ${MESSAGE_KIND.end})).on('error', () => {})
-    socket.on('close', () => { sockets.delete(id); send(id, ${MESSAGE_KIND.close}) })
+    socket.on('close', () => { sockets.delete(id); send(id, ${MESSAGE_KIND.close}); readUnlessFull() })
   })
+  server.maxConnections = CONNECTIONS_MAX
   listen(server, address, () => --waiting || process.stderr.write('open'))
+}
+// An agent that does not read must not use up the memory. It delays only its own connections. The limit is more than all
+// connections hold before they emit 'drain'.
+const readUnlessFull = () => {
+  let unreadBytes = 0
+  for (const socket of sockets.values()) unreadBytes += socket.writableLength
+  if (unreadBytes > UNREAD_MAX_BYTES) process.stdin.pause()
+  else process.stdin.resume()
 }
 process.stdin.on('data', (chunk) => {
   rest = Buffer.concat([rest, chunk])
@@ -62,13 +75,11 @@ process.stdin.on('data', (chunk) => {
     if (kind === ${MESSAGE_KIND.end}) socket?.end()
     if (kind === ${MESSAGE_KIND.close}) socket?.destroy()
   }
+  readUnlessFull()
 }).on('end', () => process.exit())`
 
 const OPEN_TIMEOUT_MS = 60_000
 const MESSAGE_MAX_BYTES = 1024 * 1024
-/** Connections that a sandbox may have open at the same time. */
-const CONNECTIONS_MAX = 500
-
 /** Opens the ports of a sandbox. Returns undefined if it has none. */
 export async function openRelay(
   cluster: Cluster,
@@ -94,7 +105,7 @@ export async function openRelay(
     const command = [
       'node',
       '-e',
-      RELAY_PROGRAM,
+      POD_RELAY_PROGRAM,
       ...ports.map(({ port }) => `${isAdoptable ? `${RECORDER_FOLDER}/` : ''}${port}`),
     ]
     const target = { namespace: cluster.namespace, pod, container: HELPER }

@@ -5,7 +5,7 @@ import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '
 import { type Cluster, MAIN } from './cluster.ts'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { openAttach } from './exec-stream.ts'
-import { describeEnd, findMainContainer, findPod, type PodStatus } from './pods.ts'
+import { describeEnd, findPod, type PodStatus } from './pods.ts'
 
 export type WatchedPod = {
   exited: Promise<Exit>
@@ -147,8 +147,9 @@ async function explainLostConnection(
 export function findPodLimit(status: PodStatus): Pick<Exit, 'code' | 'limit'> | undefined {
   const { reason, message = '' } = status
   if (reason === 'Evicted' && /exceed.*(ephemeral|limit)/i.test(message)) return { code: null, limit: 'disk' }
-  const terminated = findMainContainer(status)?.state.terminated
-  if (terminated?.reason === 'OOMKilled') return { code: KILLED, limit: 'memory' }
+  // The helper runs nothing of a task, but the connections and the output of the sandbox take its memory.
+  if (status.containerStatuses?.some(({ state }) => state.terminated?.reason === 'OOMKilled'))
+    return { code: KILLED, limit: 'memory' }
   if (reason === 'DeadlineExceeded') return { code: null, limit: 'seconds' }
   return undefined
 }
