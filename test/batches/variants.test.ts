@@ -6,8 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { listVariants, type SolutionVariant } from '../../src/taskgen/execution/solution-variants.ts'
-import { findWeakness } from '../../src/taskgen/execution/try-variants.ts'
+import {
+  listVariants,
+  type SolutionVariant,
+  type SurvivingVariant,
+} from '../../src/taskgen/execution/solution-variants.ts'
+import { findWeakness, summariseVariants } from '../../src/taskgen/execution/try-variants.ts'
 import { hasProgram, isLongRun } from '../support/parts.ts'
 import { repositories } from '../support/repositories/repositories.ts'
 import { listCandidates, type SampleRepository, type SourceTree } from '../support/repositories/repository.ts'
@@ -53,12 +57,13 @@ describe.each(chosen)('$name, in $language', (repository) => {
       const required = await list(pull.split.source)
       expect(required.length).toBeGreaterThan(0)
       const variants = listTried(pull.split.source)
-      const survivors: SolutionVariant[] = []
+      const outcomes: { variant: SolutionVariant; isPassed: boolean }[] = []
       for (const variant of variants) {
         const passed = new Set(await list(variant.patch))
-        if (required.every((id) => passed.has(id))) survivors.push(variant)
+        outcomes.push({ variant, isPassed: required.every((id) => passed.has(id)) })
       }
-      expect(findWeakness(summarise(variants, survivors)), describeSurvivors(survivors)).toBeUndefined()
+      const results = { ...summariseVariants(outcomes), runs: variants.length, cpuSeconds: 0 }
+      expect(findWeakness(results), describeSurvivors(results.survivors)).toBeUndefined()
     },
   )
 })
@@ -90,22 +95,7 @@ function withTests({ before, split: { hidden } }: KnownPull): SourceTree {
   return tree
 }
 
-function summarise(variants: readonly SolutionVariant[], survivors: readonly SolutionVariant[]) {
-  const count = (all: readonly SolutionVariant[], kind: SolutionVariant['kind']) =>
-    all.filter((each) => each.kind === kind).length
-  const [parts, mutants] = [count(variants, 'part'), count(variants, 'mutant')]
-  return {
-    groups: Math.max(1, parts),
-    necessary: parts <= 1 ? 1 : parts - count(survivors, 'part'),
-    mutants,
-    noticed: mutants - count(survivors, 'mutant'),
-    survivors: [...survivors],
-    runs: variants.length,
-    cpuSeconds: 0,
-  }
-}
-
-const describeSurvivors = (survivors: readonly SolutionVariant[]): string =>
+const describeSurvivors = (survivors: readonly SurvivingVariant[]): string =>
   survivors
     .map(({ kind, path, line, before, after }) => `${kind} ${path}:${line}\n${before}\n->\n${after}`)
     .join('\n\n')

@@ -1,6 +1,6 @@
 import { listRequired, type RunPlan, type SuiteRun, type TestLists, type TestStatus } from '../../grading/suite.ts'
 import { reject, rejectForTiming, type StageRejection } from '../stage-result.ts'
-import type { SolutionVariant } from './solution-variants.ts'
+import type { SurvivingVariant } from './solution-variants.ts'
 
 /** Summary of one test run. */
 export type SuiteSummary = {
@@ -37,14 +37,17 @@ export type Execution = {
 
 /** Result of the runs with variants of the solution: without one of its parts, or with one altered line. */
 export type VariantResults = {
-  /** Parts that were left out in turn, and how many of them the tests need. */
+  /**
+   * Parts that were left out in turn, and how many of them the tests need. A replacement in several places is one part,
+   * needed if tests notice at least half of its places. A part that only removes code and is not needed is not counted.
+   */
   groups: number
   necessary: number
   /** Altered solutions, and how many of them fail. */
   mutants: number
   noticed: number
   /** Variants that pass all tests. */
-  survivors: Omit<SolutionVariant, 'patch'>[]
+  survivors: SurvivingVariant[]
   runs: number
   cpuSeconds: number
 }

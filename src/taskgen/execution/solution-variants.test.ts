@@ -1,44 +1,13 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import { environment } from '../../../test/support/histories.ts'
+import { openTreeDiffs } from '../../../test/support/taskgen/tree-diffs.ts'
 import { listVariants } from './solution-variants.ts'
-import { findWeakness } from './try-variants.ts'
+import { findWeakness, summariseVariants } from './try-variants.ts'
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'assay-hunks-'))
-  git('init', '--quiet')
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-const git = (...args: string[]): string =>
-  execFileSync('git', args, { cwd: folder, env: environment, encoding: 'latin1', maxBuffer: 64 * 1024 * 1024 })
-
-function treeOf(files: Record<string, string>): string {
-  git('read-tree', '--empty')
-  for (const [path, text] of Object.entries(files)) {
-    writeFileSync(join(folder, 'content'), text, 'latin1')
-    const id = git('hash-object', '-w', 'content').trim()
-    git('update-index', '--add', '--cacheinfo', `100644,${id},${path}`)
-  }
-  return git('write-tree').trim()
-}
-
-const diff = (from: string, to: string, contextLines = 3): string =>
-  git('diff-tree', '-r', '-p', '--binary', '--full-index', '--no-renames', `-U${contextLines}`, from, to)
-
-function applied(tree: string, patch: string): string {
-  git('read-tree', tree)
-  if (patch === '') return tree
-  writeFileSync(join(folder, 'patch'), patch, 'latin1')
-  git('apply', '--cached', '--binary', 'patch')
-  return git('write-tree').trim()
-}
+const trees = openTreeDiffs()
+afterAll(() => trees[Symbol.dispose]())
+const { treeOf, diff, applied } = trees
 
 const FILLER = Array.from({ length: 12 }, (_, n) => `same(${n})`)
 const file = (...changes: string[]): string => [...changes.flatMap((change) => [change, ...FILLER]), ''].join('\n')
@@ -58,14 +27,14 @@ test('omits each hunk of a diff without context and keeps the rest', () => {
     ['new.py', 1, 'n()', ''],
   ])
   const landed = { 'a.py': file('ONE()\nMORE()', 'TWO()\nsame(0)\nTHREE()'), 'new.py': 'n()\n' }
-  const trees = [
+  const expected = [
     { ...landed, 'a.py': file('one()', 'TWO()\nsame(0)\nTHREE()') },
     { ...landed, 'a.py': file('ONE()\nMORE()', 'two()\nsame(0)\nTHREE()') },
     { ...landed, 'a.py': file('ONE()\nMORE()', 'TWO()\nsame(0)\nthree()') },
     { ...landed, 'gone.py': 'x()\n' },
     { 'a.py': landed['a.py'] },
   ]
-  expect(parts.map(({ patch }) => applied(base, patch))).toEqual(trees.map(treeOf))
+  expect(parts.map(({ patch }) => applied(base, patch))).toEqual(expected.map(treeOf))
 })
 
 const DOCUMENTED = (
@@ -332,37 +301,21 @@ test('for any lines, every variant applies', () => {
   )
 })
 
-const survivor = (kind: 'part' | 'mutant', before: string) => ({
-  kind,
-  path: 'a.py',
-  line: 1,
-  before,
-  after: 'x = None',
-})
+const survivor = (before: string) => ({ before, isPassed: true })
+const needed = (before: string) => ({ before, isPassed: false })
 
 test.each([
   [
     'a removal that no test notices, beside one needed and one untested part',
-    3,
-    1,
-    [survivor('part', ''), survivor('part', 'if x:')],
+    [needed('z()'), survivor(''), survivor('if x:')],
     undefined,
   ],
-  [
-    'two untested parts beside one needed part',
-    3,
-    1,
-    [survivor('part', 'y()'), survivor('part', 'if x:')],
-    'weak_tests',
-  ],
-  [
-    'removals that no test notices, and nothing that is needed',
-    2,
-    0,
-    [survivor('part', ''), survivor('part', 'y()')],
-    'weak_tests',
-  ],
-])('judges %s', (_, groups, necessary, survivors, reason) => {
-  const results = { groups, necessary, mutants: 0, noticed: 0, survivors, runs: groups, cpuSeconds: 0 }
-  expect(findWeakness(results)?.reason).toBe(reason)
+  ['two untested parts beside one needed part', [needed('z()'), survivor('y()'), survivor('if x:')], 'weak_tests'],
+  ['removals that no test notices, and nothing that is needed', [survivor(''), survivor('y()')], 'weak_tests'],
+])('judges %s', (_, outcomes, reason) => {
+  const tried = outcomes.map(({ before, isPassed }, edit) => ({
+    variant: { kind: 'part' as const, path: 'a.py', line: 1, before, after: 'x = None', edit, patch: '' },
+    isPassed,
+  }))
+  expect(findWeakness({ ...summariseVariants(tried), runs: 0, cpuSeconds: 0 })?.reason).toBe(reason)
 })

@@ -2,7 +2,10 @@ import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import { decodeText, PATCH_SECTION, unquotePath } from '../candidates/read-diffs.ts'
 import { scanCode } from '../lint/exposed-symbols.ts'
+import { expandNames } from './expand-names.ts'
+import { collectNames, type IntroducedNames, type LandedPiece } from './introduced-names.ts'
 import { listCodeLines, removeAnnotations } from './python-code.ts'
+import { listMutations } from './solution-mutants.ts'
 import { listTypeLines, removeTypes } from './typescript-code.ts'
 
 /** An incomplete or wrong solution, derived from the reference solution by one edit. */
@@ -15,31 +18,86 @@ export type SolutionVariant = {
   /** Code of the reference solution, and the code that replaces it. Truncated. */
   before: string
   after: string
+  /** Variants with the same number make the same replacement in several places. */
+  edit: number
   /** The whole solution, as a patch in latin1. */
   patch: string
 }
+
+/** A variant that passes all tests. */
+export type SurvivingVariant = Omit<SolutionVariant, 'patch' | 'edit'>
 
 /** Maximum numbers of variants. */
 export type VariantLimits = { parts: number; mutants: number }
 
 /**
  * Derives variants of a solution, each without one run of changed lines or with one altered line. Runs that change no
- * behaviour (comments, documentation, imports, types, log messages) are not used. If there are more variants than the limits
- * allow, they are selected at equal distances; the choice depends on the patch alone.
+ * behaviour are not used: comments, documentation, imports, types, log messages, and new names for what was written
+ * out before. If there are more variants than the limits allow, they are selected at equal distances, different edits
+ * before repeated ones; the choice depends on the patch alone.
  */
 export function listVariants(source: string, limits: VariantLimits): SolutionVariant[] {
   const files = parseFiles(source)
-  const runs = files.flatMap((file) => file.hunks.flatMap((hunk) => listRuns(file, hunk))).filter(changesBehaviour)
+  const namesOf = createNameLookup(files)
+  const allRuns = files
+    .filter(({ path }) => !TYPE_DECLARATIONS.test(path))
+    .flatMap((file) => file.hunks.flatMap((hunk) => listRuns(file, hunk)))
+  const runs = numberEdits(allRuns.map((run) => ({ run, ...readEdit(run, namesOf(run.file)) })))
   const render = (run: ChangeRun, lines: readonly string[]) => renderFiles(files, run, lines)
-  const parts = runs.map(
-    (run): BuildVariant =>
-      () =>
-        omitRun(run, render),
-  )
+  const [firsts, repeats] = [runs.filter(({ isRepeat }) => !isRepeat), runs.filter(({ isRepeat }) => isRepeat)]
+  const chosen = selectEvenly(firsts, limits.parts)
+  const parts = new Set([...chosen, ...selectEvenly(repeats, limits.parts - chosen.length)])
   const mutants = runs.flatMap((run) => mutateRun(run, render))
-  const selected = [...selectEvenly(parts, limits.parts), ...selectEvenly(mutants, limits.mutants)]
-  return selected.map((build) => build())
+  return [
+    ...runs.filter((run) => parts.has(run)).map((run) => omitRun(run, render)),
+    ...selectEvenly(mutants, limits.mutants).map((build) => build()),
+  ]
 }
+
+/** Files that contain only types. */
+const TYPE_DECLARATIONS = /\.(?:pyi|d\.[cm]?ts)$/
+
+/** Returns the names that a change introduces, as a file sees them. */
+function createNameLookup(files: readonly VariantFile[]): (file: VariantFile) => IntroducedNames {
+  const pieces = files.flatMap(({ path, language, hunks }) =>
+    hunks.map((hunk): LandedPiece => ({ path, language: language?.name ?? '', lines: listLandedLines(hunk) })),
+  )
+  const known = new Map<string, IntroducedNames>()
+  return ({ path, language }) => {
+    const scope = `${language?.name} ${path.slice(0, path.lastIndexOf('/') + 1)}`
+    const names = known.get(scope) ?? collectNames(pieces, path, language?.name ?? '')
+    known.set(scope, names)
+    return names
+  }
+}
+
+const listLandedLines = ({ lines, isCode }: PatchHunk): LandedPiece['lines'] =>
+  lines.flatMap((line, at) =>
+    line.startsWith('-')
+      ? []
+      : [{ text: decodeText(line.slice(1)), isAdded: line.startsWith('+'), isCode: isCode['+'][at] === true }],
+  )
+
+/** Behaviour of the lines of a run before and after the change. */
+type RunEdit = { run: ChangeRun; before: string; after: string }
+type NumberedRun = ChangeRun & { edit: number; isRepeat: boolean }
+
+/** Leaves out runs that change no behaviour, and gives equal replacements the same number. */
+function numberEdits(edits: readonly RunEdit[]): NumberedRun[] {
+  const numbers = new Map<string, number>()
+  return edits
+    .filter(({ before, after }) => before !== after)
+    .map(({ run, before, after }, at) => {
+      const isReplacement = before !== '' && after !== ''
+      const key = isReplacement ? `${before.replace(TARGET, '')}\n${after.replace(TARGET, '')}` : `${at}`
+      const edit = numbers.get(key) ?? at
+      numbers.set(key, edit)
+      return { ...run, edit, isRepeat: edit !== at }
+    })
+}
+
+/** The variable that a statement assigns to, in code without white space. Lines that end with a comma are arguments. */
+const TARGET = /^[\w$.]+:?=(?![=>])(?!.*,$)/
 
 /** Builds a variant that was selected. Each contains the whole patch, so building all of them would take gigabytes. */
 type BuildVariant = () => SolutionVariant
@@ -120,26 +178,28 @@ function listRuns(file: VariantFile, hunk: PatchHunk): ChangeRun[] {
 }
 
 const NO_BEHAVIOUR = [
-  /^(?:from\s+\S+\s+)?import\b|^export\s+(?:\*|\{.*\})\s+from\b|^(?:use|package|require|using)\b|^__all__\b/,
+  /^(?:from\s+\S+\s+)?import\b|^export\s+(?:\*|\{.*\})\s+from\b|^(?:use|package|require|using)\b(?!\s*(?:[-+*/|.:]?=|\.|\+\+))|^__all__\b/,
   /^(?:[\w.]*\blog(?:ger|ging)?|console|slog)\.\w+\(.*\)?;?$/i,
   /^(?:export\s+)?(?:type|interface)\s+\w+.*$|^[)\]}\s,;]*$|^pass$/,
   // Annotations of Java and attributes of Rust that only compilers and readers see.
   /^@(?:Deprecated|Override|SuppressWarnings|SafeVarargs|FunctionalInterface)(?:\([^()]*\))?$|^#\[(?:inline|must_use|allow|doc|deprecated)\b.*\]$/,
 ]
 
-/** True if a run changes more than comments, documentation, imports, types and messages of logs. */
-function changesBehaviour(run: ChangeRun): boolean {
-  return readBehaviour(run, '-') !== readBehaviour(run, '+')
-}
+const readEdit = (run: ChangeRun, names: IntroducedNames): Omit<RunEdit, 'run'> => ({
+  before: readBehaviour(run, '-', names),
+  after: readBehaviour(run, '+', names),
+})
 
-function readBehaviour(run: ChangeRun, side: Side): string {
+/** Reads one side of a run without comments, documentation, imports, types, messages of logs and white space. */
+function readBehaviour(run: ChangeRun, side: Side, names: IntroducedNames): string {
   const { language } = run.file
-  const text = decodeText(listSideLines(run, side).join('\n'))
+  const text = expandNames(decodeText(listSideLines(run, side).join('\n')), names)
   const scanned = scanCode(text, language)
   const lines = scanned.code.split('\n').map((line) => line.trim())
   const code = lines.filter((line) => !NO_BEHAVIOUR.some((pattern) => pattern.test(line)))
   if (code.every((line) => line === '')) return ''
-  const joined = code.join(' ')
+  // Outside of Python, where it makes a tuple, a comma at the end of a list means nothing.
+  const joined = code.join(' ').replace(language?.name === 'python' ? /\s+$/ : /[\s,]+$/, '')
   const removeTyping = TYPING_REMOVERS[language?.name ?? ''] ?? ((text: string) => text)
   return [removeTyping(joined), ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
 }
@@ -169,7 +229,7 @@ type RenderVariant = (run: ChangeRun, lines: readonly string[]) => string
 const readLines = ({ hunk, from, to }: ChangeRun): string[] => hunk.lines.slice(from, to)
 const listRemovedLines = (run: ChangeRun): string[] => readLines(run).filter((line) => line.startsWith('-'))
 
-function omitRun(run: ChangeRun, render: RenderVariant): SolutionVariant {
+function omitRun(run: NumberedRun, render: RenderVariant): SolutionVariant {
   const restored = listRemovedLines(run).map((line) => ` ${line.slice(1)}`)
   const added = readLines(run).filter((line) => line.startsWith('+'))
   return {
@@ -178,17 +238,20 @@ function omitRun(run: ChangeRun, render: RenderVariant): SolutionVariant {
     line: lineNumber(run, run.from),
     before: shorten(added),
     after: shorten(restored),
+    edit: run.edit,
     patch: render(run, restored),
   }
 }
 
 /** Alters the added lines of a run, one at a time. */
-function mutateRun(run: ChangeRun, render: RenderVariant): BuildVariant[] {
+function mutateRun(run: NumberedRun, render: RenderVariant): BuildVariant[] {
   const lines = readLines(run)
   const at = lines.findIndex((line) => line.startsWith('+'))
   if (at < 0) return []
   const added = lines.slice(at).map((line) => line.slice(1))
-  return listMutations(added, run.file.language?.name ?? '').map(({ from, to, replacement }) => () => {
+  const isCode = ({ from }: { from: number }) => run.hunk.isCode['+'][run.from + at + from]
+  const mutations = listMutations(added, run.file.language?.name ?? '').filter(isCode)
+  return mutations.map(({ from, to, replacement }) => () => {
     const altered = [...added.slice(0, from), ...replacement, ...added.slice(to)].map((line) => `+${line}`)
     return {
       kind: 'mutant',
@@ -196,6 +259,7 @@ function mutateRun(run: ChangeRun, render: RenderVariant): BuildVariant[] {
       line: lineNumber(run, run.from + at + from),
       before: shorten(lines.slice(at + from, at + to)),
       after: shorten(replacement.map((line) => `+${line}`)),
+      edit: run.edit,
       patch: render(run, [...lines.slice(0, at), ...altered]),
     }
   })
@@ -230,133 +294,4 @@ function renderFile({ header, hunks }: VariantFile, run?: ChangeRun, replacement
     return [`@@ -${hunk.oldStart},${oldLines} +${newStart},${newLines} @@\n${lines.join('\n')}\n`]
   })
   return bodies.length === 0 ? '' : header + bodies.join('')
-}
-
-/** Replaces the lines `from` to `to` (exclusive). */
-type Mutation = { from: number; to: number; replacement: string[] }
-
-/** Syntax of one language, as far as mutations need it. */
-type MutableSyntax = {
-  comment: RegExp
-  /** A line that opens a conditional block: its parts before, in and after the condition. */
-  condition: RegExp
-  negate(condition: string): string
-  /** Statement that replaces the content of an emptied block. Null where a block may be empty. */
-  emptyBlock: string | null
-  /** Value that replaces a returned value. Null where the value must have the right type. */
-  emptyValue: string | null
-}
-
-const BRACE_SYNTAX = { comment: /\/\/.*$/, emptyBlock: null }
-
-const javascript: MutableSyntax = {
-  ...BRACE_SYNTAX,
-  condition:
-    /^(?<before>\s*(?:\} else )?if \()(?<condition>.+)(?<after>\) (?:\{|return\b.*|throw\b.*|continue|break))$/,
-  negate: (condition) => `!(${condition})`,
-  emptyValue: 'undefined',
-}
-
-const SYNTAXES: Record<string, MutableSyntax> = {
-  python: {
-    comment: /#.*$/,
-    condition: /^(?<before>\s*(?:if|elif) )(?<condition>.+)(?<after>:)$/,
-    negate: (condition) => `not (${condition})`,
-    emptyBlock: 'pass',
-    emptyValue: 'None',
-  },
-  javascript,
-  typescript: javascript,
-  go: {
-    ...BRACE_SYNTAX,
-    condition: /^(?<before>\s*(?:\} else )?if (?:.+; )?)(?<condition>[^;]+)(?<after> \{)$/,
-    negate: (condition) => `!(${condition})`,
-    emptyValue: null,
-  },
-}
-
-const LINE_MAX = 400
-
-/** Lists mutations of added lines: at most one altered line at a time, and conditional blocks that do nothing. */
-function listMutations(lines: readonly string[], language: string): Mutation[] {
-  const syntax = SYNTAXES[language]
-  if (!syntax) return []
-  return lines.flatMap((line, at) => {
-    if (line.length > LINE_MAX || /"""|'''/.test(line)) return []
-    const code = maskText(line, syntax)
-    const block = mutateBlock(lines, at, syntax)
-    const altered = OPERATORS.map((operate) => operate(line, code, syntax)).filter((each) => each !== undefined)
-    const mutations = altered.map((alteredLine) => ({ from: at, to: at + 1, replacement: [alteredLine] }))
-    // Consecutive lines use different operators, so that few mutations show many kinds.
-    const chosen = mutations[at % Math.max(1, mutations.length)]
-    return [...(block ? [block] : []), ...(chosen ? [chosen] : [])]
-  })
-}
-
-/** Blanks out strings and comments without moving anything. */
-const maskText = (line: string, { comment }: MutableSyntax): string =>
-  line
-    .replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, (text) => ' '.repeat(text.length))
-    .replace(comment, (text) => ' '.repeat(text.length))
-
-type MutationOperator = (line: string, code: string, syntax: MutableSyntax) => string | undefined
-
-const COMPARISONS: Record<string, string> = {
-  '<=': '<',
-  '<': '<=',
-  '>=': '>',
-  '>': '>=',
-  '==': '!=',
-  '!=': '==',
-  '===': '!==',
-  '!==': '===',
-}
-
-const changeComparison: MutationOperator = (line, code) => {
-  const found = /(?<= )(?:[<>]=?|[!=]==?)(?= )/.exec(code)
-  return found ? replaceAt(line, found, COMPARISONS[found[0]] ?? found[0]) : undefined
-}
-
-const CONSTANTS: Record<string, string> = { True: 'False', False: 'True', true: 'false', false: 'true' }
-
-/** A Go statement that returns an error. The other returned values are meaningless. */
-const RETURNS_ERROR = /^\s*return .*, *(?:err|fmt\.Errorf\(.*\)|errors\.New\(.*\)|Err\w+)$/
-
-const changeConstant: MutationOperator = (line, code) => {
-  if (RETURNS_ERROR.test(line)) return undefined
-  const found = /(?<![\w.])(?:\d{1,9}|True|False|true|false)(?![\w.])/.exec(code)
-  return found ? replaceAt(line, found, CONSTANTS[found[0]] ?? String(Number(found[0]) + 1)) : undefined
-}
-
-const negateCondition: MutationOperator = (line, _, { condition: pattern, negate }) => {
-  const { before, condition, after } = pattern.exec(line)?.groups ?? {}
-  return condition === undefined ? undefined : `${before}${negate(condition)}${after}`
-}
-
-const dropReturnValue: MutationOperator = (line, code, { emptyValue }) => {
-  const found = /^(\s*return )\S.*$/.exec(line)
-  const isOpen = (code.match(/[([{]/g)?.length ?? 0) !== (code.match(/[)\]}]/g)?.length ?? 0)
-  return found && emptyValue !== null && !isOpen && !line.trim().endsWith(emptyValue)
-    ? `${found[1]}${emptyValue}`
-    : undefined
-}
-
-const OPERATORS: readonly MutationOperator[] = [changeComparison, changeConstant, negateCondition, dropReturnValue]
-
-const replaceAt = (line: string, { index, 0: found }: RegExpExecArray, text: string): string =>
-  line.slice(0, index) + text + line.slice(index + found.length)
-
-const measureIndent = (line: string): number => line.length - line.trimStart().length
-
-/** Removes the added lines of the conditional block that a line opens. */
-function mutateBlock(lines: readonly string[], at: number, syntax: MutableSyntax): Mutation | undefined {
-  const head = lines[at] ?? ''
-  if (!syntax.condition.test(head)) return undefined
-  const rest = lines.slice(at + 1)
-  const end = rest.findIndex((line) => line.trim() !== '' && measureIndent(line) <= measureIndent(head))
-  const length = end < 0 ? rest.length : end
-  const [first] = rest
-  if (length === 0 || first === undefined) return undefined
-  const filler = syntax.emptyBlock === null ? [] : [first.slice(0, measureIndent(first)) + syntax.emptyBlock]
-  return { from: at + 1, to: at + 1 + length, replacement: filler }
 }

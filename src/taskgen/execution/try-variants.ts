@@ -14,7 +14,7 @@ import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import type { VariantResults } from './judge-runs.ts'
 import { listTargets } from './plan-runs.ts'
-import type { VariantLimits } from './solution-variants.ts'
+import type { SolutionVariant, VariantLimits } from './solution-variants.ts'
 
 type TryVariantsInput = {
   image: Image
@@ -43,25 +43,39 @@ export async function tryVariants(
   const parts = variants.filter(({ kind }) => kind === 'part')
   // Earlier runs have shown that the tests fail without the solution, so a single part needs no run.
   const tried = parts.length === 1 ? variants.filter(({ kind }) => kind === 'mutant') : variants
-  const results: VariantResults = {
-    groups: Math.max(1, parts.length),
-    necessary: parts.length <= 1 ? 1 : 0,
-    mutants: variants.length - parts.length,
-    noticed: 0,
-    survivors: [],
-    runs: 0,
-    cpuSeconds: 0,
+  const outcomes: VariantOutcome[] = []
+  const spent = { runs: 0, cpuSeconds: 0 }
+  for (const variant of tried) {
+    const { isPassed, runs, cpuSeconds } = await trySolution(provider, { ...input, submission: variant.patch }, signal)
+    spent.runs += runs
+    spent.cpuSeconds += cpuSeconds
+    outcomes.push({ variant, isPassed })
   }
-  for (const { patch, ...variant } of tried) {
-    const { isPassed, runs, cpuSeconds } = await trySolution(provider, { ...input, submission: patch }, signal)
-    results.runs += runs
-    results.cpuSeconds += cpuSeconds
-    if (isPassed) results.survivors.push(variant)
-    else if (variant.kind === 'part') results.necessary += 1
-    else results.noticed += 1
-  }
-  return done({ ...results, cpuSeconds: Math.round(results.cpuSeconds * 10) / 10 })
+  const cpuSeconds = Math.round(spent.cpuSeconds * 10) / 10
+  return done({ ...summariseVariants(outcomes), runs: spent.runs, cpuSeconds })
 }
+
+type VariantOutcome = { variant: SolutionVariant; isPassed: boolean }
+
+/** Counts parts and mutants, and those that the tests notice. Without parts that were tried, the whole fix is one. */
+export function summariseVariants(outcomes: readonly VariantOutcome[]): Omit<VariantResults, 'runs' | 'cpuSeconds'> {
+  const parts = outcomes.filter(({ variant }) => variant.kind === 'part')
+  const mutants = outcomes.filter(({ variant }) => variant.kind === 'mutant')
+  const survivors = outcomes.filter(({ isPassed }) => isPassed)
+  const edits = [...Map.groupBy(parts, ({ variant }) => variant.edit).values()]
+  const needed = edits.filter((places) => places.filter(({ isPassed }) => !isPassed).length * 2 >= places.length)
+  // What is left may be unused, and then a solution is right with it.
+  const unusedRemovals = edits.filter((places) => places.every(isUnusedRemoval))
+  return {
+    groups: parts.length === 0 ? 1 : edits.length - unusedRemovals.length,
+    necessary: parts.length === 0 ? 1 : needed.length,
+    mutants: mutants.length,
+    noticed: mutants.filter(({ isPassed }) => !isPassed).length,
+    survivors: survivors.map(({ variant: { patch, edit, ...variant } }) => variant),
+  }
+}
+
+const isUnusedRemoval = ({ variant, isPassed }: VariantOutcome): boolean => isPassed && variant.before.trim() === ''
 
 type TrySolutionInput = Omit<TryVariantsInput, 'source' | 'limits'> & { submission: string }
 
@@ -102,20 +116,10 @@ function passes(outcome: SuiteOutcome, expected: readonly string[], required: re
   return expected.every(isPassed) && required.every((id) => !Object.hasOwn(statuses, id) || isPassed(id))
 }
 
-/**
- * Tests are too weak if fewer than half of the parts, or fewer than half of all variants, are noticed. A part that only
- * removes code and is not noticed does not count: what is left may be unused, and then a solution is right with it.
- */
-export function findWeakness({
-  groups,
-  necessary,
-  mutants,
-  noticed,
-  survivors,
-}: VariantResults): StageRejection | undefined {
-  const unusedRemovals = survivors.filter(({ kind, before }) => kind === 'part' && before.trim() === '').length
-  const parts = groups - unusedRemovals
-  const isWeak = necessary * 2 < parts || (necessary + noticed) * 2 < parts + mutants
+/** Tests are too weak if fewer than half of the parts, or fewer than half of all variants, are noticed. */
+export function findWeakness(results: VariantResults): StageRejection | undefined {
+  const { groups, necessary, mutants, noticed, survivors } = results
+  const isWeak = necessary * 2 < groups || (necessary + noticed) * 2 < groups + mutants
   if (!isWeak) return undefined
   const locations = survivors.slice(0, LOCATIONS_MAX).map(({ path, line }) => `${path}:${line}`)
   return reject(

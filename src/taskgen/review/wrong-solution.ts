@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { HiddenTests } from '../../grading/suite.ts'
-import type { SolutionVariant } from '../execution/solution-variants.ts'
+import type { SurvivingVariant } from '../execution/solution-variants.ts'
 import { collapseSpace } from '../lint/render-instruction.ts'
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import type { StageModel } from '../models/stage-model.ts'
@@ -16,7 +16,7 @@ type ChallengeInput = {
   source: string
   files: readonly SolutionFile[]
   /** Incomplete or altered solutions that pass all tests. */
-  survivors: readonly Omit<SolutionVariant, 'patch'>[]
+  survivors: readonly SurvivingVariant[]
 }
 
 /** A solution that passes all tests although the verifier model says that it violates a sentence. */

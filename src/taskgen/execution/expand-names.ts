@@ -1,0 +1,191 @@
+import type { IntroducedNames, NameMeaning } from './introduced-names.ts'
+
+/**
+ * Replaces introduced names by what they stand for. Strings and comments stay. In Go, formatted strings become
+ * concatenated ones, which is the same where both can be compiled.
+ */
+export function expandNames(text: string, names: IntroducedNames): string {
+  if (names.meanings.size === 0 && names.language !== 'go') return text
+  const lines = text.split('\n').map((line) => expandStatement(line, names) ?? line)
+  return expandExpressions(lines.join('\n'), names)
+}
+
+/** Longer lines are generated. */
+const LINE_MAX = 1000
+
+const STATEMENT =
+  /^\s*(?<before>return |(?:(?:const|let|var) )?[\w$.]+(?:, ?[\w$.]+)*\s*:?=\s*)?(?<name>[A-Za-z_$][\w$.]*)\((?<args>[^()]*)\);?$/
+
+/** Replaces a statement that is a call, or returns or assigns the result of one, by the statements of the function. */
+function expandStatement(line: string, { meanings, budget }: IntroducedNames): string | undefined {
+  if (line.length > LINE_MAX) return undefined
+  const { before = '', name = '', args = '' } = STATEMENT.exec(line)?.groups ?? {}
+  const meaning = meanings.get(name)
+  if (meaning?.kind !== 'function' || readResult(meaning.body) !== undefined || budget.expansions <= 0) return undefined
+  budget.expansions -= 1
+  const values = splitArguments(args)
+  if (values.length !== meaning.params.length || !values.every((value) => /^[\w$.]+$/.test(value))) return undefined
+  return renderStatement(before, substitute(meaning.body.join('\n'), meaning.params, values))
+}
+
+/** Renders the statements of a function so that they return or assign its result. */
+function renderStatement(before: string, body: string): string | undefined {
+  if (before === 'return ') return body
+  const returns = body.match(/\breturn\b/g)?.length ?? 0
+  if (before === '') return returns === 0 ? body : undefined
+  const [indent = ''] = /^[^\S\n]*/.exec(body) ?? []
+  const isAtEnd = body.slice(body.lastIndexOf('\n') + 1).startsWith(`${indent}return `)
+  return returns === 1 && isAtEnd ? body.replace(/\breturn /, () => before) : undefined
+}
+
+/** Returns the expression of a function that only returns one. */
+const readResult = ([statement = '', ...more]: readonly string[]): string | undefined =>
+  more.length > 0 ? undefined : /^\s*return (.*?);?$/.exec(statement)?.[1]
+
+const CHAIN = /(?<![\w$.]|::|->)[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
+
+function expandExpressions(text: string, names: IntroducedNames): string {
+  const masked = maskStrings(text)
+  const kept: string[] = []
+  let from = 0
+  for (const { 0: chain, index } of masked.matchAll(CHAIN)) {
+    if (index < from || names.budget.expansions <= 0) continue
+    const found = expandChain({ text, masked, chain, index }, names)
+    if (!found) continue
+    names.budget.expansions -= 1
+    const { length, expanded, isType } = found
+    const isAlone = isType || isAtomic(expanded) || isDelimited(masked, index, index + length)
+    kept.push(text.slice(from, index), isAlone ? expanded : `(${expanded})`)
+    from = index + length
+  }
+  return kept.join('') + text.slice(from)
+}
+
+type ChainPlace = { text: string; masked: string; chain: string; index: number }
+type ExpandedChain = { length: number; expanded: string; isType?: boolean }
+
+function expandChain(place: ChainPlace, { language, meanings }: IntroducedNames): ExpandedChain | undefined {
+  const { masked, chain, index } = place
+  if (language === 'go' && chain === 'fmt.Sprintf') return expandFormat(place)
+  const [first = ''] = chain.split('.')
+  const meaning = meanings.get(chain) ?? meanings.get(first)
+  if (!meaning) return undefined
+  if (meaning.kind === 'function') return expandCall(place, meaning)
+  // A key of an object has the name itself.
+  const next = masked.slice(index + first.length, index + first.length + 2)
+  const isKey = (language === 'javascript' || language === 'typescript') && /^ ?:/.test(next)
+  return isKey ? undefined : { length: first.length, expanded: meaning.text, isType: meaning.kind === 'type' }
+}
+
+function expandCall(
+  place: ChainPlace,
+  { params, body }: Extract<NameMeaning, { kind: 'function' }>,
+): ExpandedChain | undefined {
+  const result = readResult(body)
+  const call = readCall(place)
+  if (result === undefined || !call || DEFINES.test(place.masked.slice(Math.max(0, place.index - 20), place.index)))
+    return undefined
+  const isSame = call.values.length === params.length && keepsOrder(result, params, call.values)
+  return isSame ? { length: call.length, expanded: substitute(result, params, call.values) } : undefined
+}
+
+const DEFINES = /\b(?:func|def|function|const|new)\s+$/
+
+/** True if every argument is evaluated once and in the same order, or evaluating it does nothing else. */
+function keepsOrder(result: string, params: readonly string[], values: readonly string[]): boolean {
+  if (values.every((value) => /^(?:[\w$.]+|"[^"\\]*"|'[^'\\]*')$/.test(value))) return true
+  const used = (maskStrings(result).match(/(?<![\w$.])[A-Za-z_$][\w$]*/g) ?? []).filter((word) => params.includes(word))
+  return used.length === params.length && used.every((word, at) => word === params[at])
+}
+
+/** Reads `fmt.Sprintf` of strings as a concatenation. */
+function expandFormat(place: ChainPlace): ExpandedChain | undefined {
+  const call = readCall(place)
+  const format = /^"((?:\\.|[^"\\])*)"$/.exec(call?.values[0] ?? '')?.[1]
+  if (!call || format === undefined) return undefined
+  const pieces = format.split('%s')
+  const values = call.values.slice(1)
+  if (pieces.some((piece) => piece.includes('%')) || pieces.length !== values.length + 1) return undefined
+  const all = pieces.flatMap((piece, at) => [piece === '' ? '' : `"${piece}"`, wrap(values[at] ?? '')])
+  const joined = all.filter((each) => each !== '')
+  // A single value need not be a string.
+  return joined.length < 2 ? undefined : { length: call.length, expanded: joined.join(' + ') }
+}
+
+const CALL_LENGTH_MAX = 500
+
+/** Reads the arguments of the call whose name is at a place. */
+function readCall({ text, masked, chain, index }: ChainPlace): { length: number; values: string[] } | undefined {
+  const open = index + chain.length
+  if (masked[open] !== '(') return undefined
+  const length = findClosing(masked.slice(open, open + CALL_LENGTH_MAX))
+  return length < 0
+    ? undefined
+    : { length: chain.length + length + 1, values: splitArguments(text.slice(open + 1, open + length)) }
+}
+
+/** Returns the index of the bracket that closes the first one, or -1. */
+function findClosing(masked: string): number {
+  let depth = 0
+  for (let at = 0; at < masked.length; at += 1) {
+    depth += bracketChange(masked[at] ?? '')
+    if (depth === 0) return at
+  }
+  return -1
+}
+
+function bracketChange(character: string): number {
+  if ('([{'.includes(character)) return 1
+  return ')]}'.includes(character) ? -1 : 0
+}
+
+function splitArguments(text: string): string[] {
+  const masked = maskStrings(text)
+  const values: string[] = []
+  let depth = 0
+  let from = 0
+  for (let at = 0; at <= text.length; at += 1) {
+    const character = masked[at]
+    if (character !== undefined) depth += bracketChange(character)
+    if (character !== undefined && (character !== ',' || depth > 0)) continue
+    values.push(text.slice(from, at).trim())
+    from = at + 1
+  }
+  return values.filter((value) => value !== '')
+}
+
+function substitute(code: string, params: readonly string[], values: readonly string[]): string {
+  const masked = maskStrings(code)
+  let kept = ''
+  let from = 0
+  for (const { 0: word, index } of masked.matchAll(/(?<![\w$.])[A-Za-z_$][\w$]*/g)) {
+    const at = params.indexOf(word)
+    if (at < 0) continue
+    const isAlone = isDelimited(masked, index, index + word.length)
+    kept += code.slice(from, index) + (isAlone ? values[at] : wrap(values[at] ?? ''))
+    from = index + word.length
+  }
+  return kept + code.slice(from)
+}
+
+const wrap = (value: string): string => (value === '' || isAtomic(value) ? value : `(${value})`)
+
+/** True for names, calls, members and literals, which no operator around them takes apart. */
+function isAtomic(code: string): boolean {
+  let masked = maskStrings(code)
+  for (let nested = 0; nested < 10; nested += 1)
+    masked = masked.replaceAll(/\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/g, '_')
+  return /^[\w$."'`]*$/.test(masked)
+}
+
+/** True if separators, brackets or the ends of a statement are on both sides. */
+const isDelimited = (masked: string, from: number, to: number): boolean =>
+  /(?:^|[(,[{=:]|\breturn)\s*$/.test(masked.slice(Math.max(0, from - 20), from)) &&
+  /^[^\S\n]*(?:[),;\]}]|\n|$)/.test(masked.slice(to, to + 20))
+
+/** Replaces the content of strings without moving anything. Strings end at the end of their line. */
+const maskStrings = (text: string): string =>
+  text.replaceAll(
+    /"((?:\\.|[^"\\\n])*)"|'((?:\\.|[^'\\\n])*)'|`((?:\\.|[^`\\\n])*)`/g,
+    (found) => found[0] + '_'.repeat(found.length - 2) + found[0],
+  )

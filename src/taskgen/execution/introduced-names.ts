@@ -1,0 +1,163 @@
+/** One line of a file after a change, as far as a patch shows it. */
+export type LandedLine = { text: string; isAdded: boolean; isCode: boolean }
+/** Consecutive lines of one file. `language` is the name of a source language. */
+export type LandedPiece = { path: string; language: string; lines: readonly LandedLine[] }
+
+export type NameMeaning =
+  | { kind: 'constant' | 'type'; text: string }
+  | { kind: 'function'; params: string[]; body: string[] }
+
+/** Names that a change introduces and that stand for code which can be written in their place. */
+export type IntroducedNames = { language: string; meanings: Map<string, NameMeaning>; budget: { expansions: number } }
+
+const NAMES_MAX = 500
+/** Maximum number of names that are replaced in all texts of a change, so that untrusted text costs little time. */
+const EXPANSIONS_MAX = 5000
+
+/**
+ * Collects the constants with a literal value, the other names for types (Go, Rust) and the functions (Go, Python,
+ * JavaScript, TypeScript) whose definitions are in added lines. `path` is the file that uses them: a Go file sees only
+ * those of its own folder.
+ */
+export function collectNames(pieces: readonly LandedPiece[], path: string, language: string): IntroducedNames {
+  const visible = pieces.filter(
+    (piece) =>
+      toFamily(piece.language) === toFamily(language) &&
+      (language !== 'go' || readFolder(piece.path) === readFolder(path)),
+  )
+  const definitions = visible.flatMap(({ lines }) => [
+    ...listTexts(lines, language),
+    ...listFunctions(lines, toFamily(language)),
+  ])
+  return {
+    language,
+    meanings: new Map(definitions.slice(0, NAMES_MAX)),
+    budget: { expansions: EXPANSIONS_MAX },
+  }
+}
+
+/** JavaScript and TypeScript import each other. */
+const toFamily = (language: string): string => (language === 'typescript' ? 'javascript' : language)
+const readFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1)
+
+type Definition = [name: string, meaning: NameMeaning]
+
+const LITERAL = /(?<value>"(?:\\.|[^"\\]){0,400}"|'(?:\\.|[^'\\]){0,400}'|`[^`\\$]{0,400}`|-?\d[\w.]{0,40}|true|false)/
+const definition = (start: string, end: string): RegExp => new RegExp(`^${start}\\s*=\\s*${LITERAL.source}${end}$`)
+const SCRIPT_CONSTANT = definition('\\s*(?:export\\s+)?const\\s+(?<name>[\\w$]+)(?:\\s*:[^=]{1,80})?', '\\s*;?')
+
+/** Lines that define a constant with a literal value. */
+const CONSTANTS: Record<string, RegExp> = {
+  go: definition('\\s*(?:const\\s+)?(?<name>\\w+)(?:\\s+\\w+)?', '\\s*(?://.*)?'),
+  python: definition('(?<name>_*[A-Z][A-Z0-9_]*)(?:\\s*:[^=]{1,80})?', '\\s*(?:#.*)?'),
+  javascript: SCRIPT_CONSTANT,
+  typescript: SCRIPT_CONSTANT,
+  rust: definition('\\s*(?:pub(?:\\([^)]{1,80}\\))?\\s+)?const\\s+(?<name>\\w+)\\s*:[^=]{1,80}', '\\s*;'),
+}
+
+/** Lines that give a type another name. A generic one has parameters, which are not substituted. */
+const TYPE_ALIASES: Record<string, RegExp> = {
+  go: /^type (?<name>\w+) = (?<value>[^/]{1,200})$/,
+  rust: /^\s*(?:pub(?:\([^)]{1,80}\))?\s+)?type (?<name>\w+) = (?<value>[^;]{1,200});$/,
+}
+
+const LINE_MAX = 1000
+
+function listTexts(lines: readonly LandedLine[], language: string): Definition[] {
+  const isConstantBlock = language === 'go' ? markConstantBlocks(lines) : []
+  return lines.flatMap(({ text, isAdded, isCode }, at) => {
+    if (!isAdded || !isCode || text.length > LINE_MAX) return []
+    // Without the keyword, a line of Go is a constant only in a block of constants.
+    const isAssignment = language === 'go' && !isConstantBlock[at] && !/^\s*const\b/.test(text)
+    const constant = isAssignment ? [] : defineText('constant', CONSTANTS[language]?.exec(text))
+    return [...constant, ...defineText('type', TYPE_ALIASES[language]?.exec(text))]
+  })
+}
+
+function defineText(kind: 'constant' | 'type', match: RegExpExecArray | null | undefined): Definition[] {
+  const { name, value } = match?.groups ?? {}
+  return name === undefined || value === undefined ? [] : [[name, { kind, text: value.trim() }]]
+}
+
+function markConstantBlocks(lines: readonly LandedLine[]): boolean[] {
+  let isInBlock = false
+  return lines.map(({ text }) => {
+    isInBlock = isInBlock ? !text.startsWith(')') : text.startsWith('const (')
+    return isInBlock
+  })
+}
+
+const SCRIPT_FUNCTION =
+  /^(?<indent>\s*)(?:export\s+)?(?:default\s+)?function (?<name>[\w$]+)\((?<params>[^()]*)\)[^{}]*\{$/
+const SCRIPT_METHOD =
+  /^(?<indent>\s+)(?:(?:public|private|protected)\s+)?(?<name>(?!(?:if|for|while|switch|catch|with|function)\b)[\w$]+)\((?<params>[^()]*)\)[^{}]*\{$/
+
+/** First lines of functions and methods. A method is called by the name of its receiver. */
+const FUNCTION_HEADS: Record<string, readonly RegExp[]> = {
+  go: [/^(?<indent>)func (?:\((?<receiver>\w+) [^()]*\) )?(?<name>\w+)\((?<params>[^()]*)\)[^{}]*\{$/],
+  python: [/^(?<indent>\s*)def (?<name>\w+)\((?:(?<receiver>self|cls)\b,?)?(?<params>[^()]*)\)(?:\s*->[^:]{1,200})?:$/],
+  javascript: [SCRIPT_FUNCTION, SCRIPT_METHOD],
+}
+const ARROW_FUNCTION =
+  /^\s*(?:export\s+)?const (?<name>[\w$]+) = \((?<params>[^()]*)\)(?:\s*:[^=]{1,80})? => (?<result>[^{\s].*?);?$/
+
+/** Longer functions are not compared with the code that they may have replaced. */
+const BODY_LINES_MAX = 40
+
+function listFunctions(lines: readonly LandedLine[], family: string): Definition[] {
+  const isDecorated = (at: number) => family === 'python' && /^\s*@/.test(lines[at - 1]?.text ?? '')
+  return lines.flatMap(({ text, isAdded }, at) =>
+    !isAdded || text.length > LINE_MAX || isDecorated(at)
+      ? []
+      : readFunction(text, lines.slice(at + 1, at + 2 + BODY_LINES_MAX), family),
+  )
+}
+
+/** Reads the function that begins with a line, if one does. */
+function readFunction(first: string, rest: readonly LandedLine[], family: string): Definition[] {
+  const { result, ...arrow } = (family === 'javascript' && ARROW_FUNCTION.exec(first)?.groups) || {}
+  if (result !== undefined) return defineFunction(arrow, [`return ${result}`])
+  const pattern = FUNCTION_HEADS[family]?.find((each) => each.test(first))
+  const { indent = '', name, params, receiver } = pattern?.exec(first)?.groups ?? {}
+  const owner = pattern === SCRIPT_METHOD ? 'this' : receiver
+  return pattern ? defineFunction({ name, params, receiver: owner }, readBody(rest, indent, family)) : []
+}
+
+/** Returns the statements of a function, or none if some are not added, or its end is not near. */
+function readBody(lines: readonly LandedLine[], indent: string, family: string): string[] {
+  const isEnd = ({ text }: LandedLine): boolean =>
+    family === 'python'
+      ? text.trim() !== '' && text.length - text.trimStart().length <= indent.length
+      : text === `${indent}}`
+  const end = lines.findIndex(isEnd)
+  // A function of Python may end with its file.
+  const isOpen = end < 0 && (family !== 'python' || lines.length > BODY_LINES_MAX)
+  const body = lines.slice(0, end < 0 ? lines.length : end)
+  const statements = body.filter(({ text, isCode }) => isCode && !COMMENT_OR_DOCUMENTATION.test(text))
+  return isOpen || statements.some(({ isAdded }) => !isAdded) ? [] : statements.map(({ text }) => text)
+}
+
+const COMMENT_OR_DOCUMENTATION = /^\s*(?:(?:\/\/|#).*|("""|''').*\1)?$/
+
+const PARAMS_MAX = 8
+
+/** Such statements mean something else in another function. */
+const BOUND_TO_FUNCTION = /\b(?:yield|defer|recover|arguments)\b/
+
+type FunctionParts = { name?: string | undefined; params?: string | undefined; receiver?: string | undefined }
+
+/** Parameters with a default value, a pattern or any number of arguments are not supported. */
+function defineFunction({ name = '', params = '', receiver }: FunctionParts, body: string[]): Definition[] {
+  const list = params.split(',').filter((param) => param.trim() !== '')
+  const names = list.map((param) => /^\s*(\w+)(?:\s*:[^=]*|\s+[^=.]*)?$/.exec(param)?.[1])
+  const known = names.filter((each) => each !== undefined)
+  if (known.length < list.length || known.length > PARAMS_MAX || body.length === 0) return []
+  const assignment = `\\b(?:${known.join('|')})\\s*(?:[-+*/|&%:]?=(?!=)|\\+\\+|--)`
+  const unusable = [
+    BOUND_TO_FUNCTION,
+    ...(known.length > 0 ? [new RegExp(assignment)] : []),
+    ...(receiver === undefined ? [/\bthis\b/] : []),
+  ]
+  if (body.some((line) => unusable.some((pattern) => pattern.test(line)))) return []
+  return [[receiver === undefined ? name : `${receiver}.${name}`, { kind: 'function', params: known, body }]]
+}
