@@ -3,14 +3,31 @@
  * begins inside of documentation is recognised by its prose.
  */
 export function listCodeLines(lines: readonly string[]): boolean[] {
-  const isEdge = lines.map((line) => (line.match(/"""|'''/g)?.length ?? 0) % 2 === 1)
-  const firstEdge = isEdge.indexOf(true)
-  let isInside = lines.slice(0, firstEdge === -1 ? lines.length : firstEdge).some(isProse)
-  return lines.map((_, at) => {
-    const isCode = !isInside && !isEdge[at]
-    if (isEdge[at]) isInside = !isInside
-    return isCode
+  const firstEdge = lines.findIndex((line) => readQuotes(line, null) !== null)
+  const startsInside = lines.slice(0, firstEdge === -1 ? lines.length : firstEdge).some(isProse)
+  let open: OpenString = startsInside ? 'unknown' : null
+  return lines.map((line) => {
+    const before = open
+    open = readQuotes(line, before)
+    return before === null && open === null
   })
+}
+
+/** Quotes of the multi-line string that a position is in. `unknown`: the string begins above the piece. */
+type OpenString = '"""' | "'''" | 'unknown' | null
+
+const QUOTES = /"""|'''/g
+
+/** Returns the string that is open after a line. Other quotes in a string are text. */
+function readQuotes(line: string, before: OpenString): OpenString {
+  if (before === 'unknown') return readQuotes(line, null) === null ? before : null
+  const all = [...line.matchAll(QUOTES)].map(([quotes]) => (quotes === '"""' ? quotes : "'''"))
+  return all.reduce<OpenString>((open, quotes) => toggleString(open, quotes), before)
+}
+
+function toggleString(open: OpenString, quotes: OpenString): OpenString {
+  if (open === null) return quotes
+  return open === quotes ? null : open
 }
 
 const KEYWORDS = new Set(
@@ -19,12 +36,15 @@ const KEYWORDS = new Set(
   ),
 )
 const STRINGS_AND_COMMENTS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|#.*$/g
-const MARKUP = /``|^.?\s*(?:\.\. |:\w+[^:]*:(?:\s|$))/
+const MARKUP = /``|^\s*(?:\.\. |:\w+[^:]*:(?:\s|$))/
 
 /** True for a line that cannot be Python: two names without an operator between them, or markup. */
 function isProse(line: string): boolean {
-  if (MARKUP.test(line)) return true
-  const words = line.slice(1).replaceAll(STRINGS_AND_COMMENTS, '""').trim().split(/\s+/)
+  // A string on one line is documentation of the code around it.
+  if (readQuotes(line, null) === null && line.match(QUOTES)) return false
+  const text = line.slice(1).replaceAll(STRINGS_AND_COMMENTS, '""')
+  if (MARKUP.test(text)) return true
+  const words = text.trim().split(/\s+/)
   const isName = (word: string | undefined) => word !== undefined && /^[A-Za-z_]\w*$/.test(word) && !KEYWORDS.has(word)
   return words.some((word, at) => isName(word) && isName(words[at + 1]))
 }
