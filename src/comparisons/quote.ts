@@ -44,7 +44,7 @@ export function buildQuote(shape: PlanShape, settings: readonly SettingBasis[], 
     costUsd: toUsdRange(addRanges(estimates.map(({ range }) => range))),
     maximumCostUsd: findMaximum(settings, trials, limits),
     perSetting: estimates.map(({ setting, range }) => toQuotedSetting(setting, range, trials, limits)),
-    durationSeconds: estimateDuration(settings, trials, limits.concurrency),
+    durationSeconds: estimateSeconds(settings, trials, limits.concurrency),
     concurrency: limits.concurrency,
     smallestDifference: computeSmallestDifference(shape.tasks, shape.attempts),
     advice: adviseOnPower(shape),
@@ -137,7 +137,7 @@ const toQuotedSetting = (
 })
 
 /** Divides the work among the concurrent trials. No comparison is faster than its slowest trial. */
-function estimateDuration(settings: readonly SettingBasis[], trials: number, concurrency: number): number {
+function estimateSeconds(settings: readonly SettingBasis[], trials: number, concurrency: number): number {
   const means = settings.map(({ duration }) => duration.seconds)
   const total = trials * means.reduce((sum, seconds) => sum + seconds, 0)
   return Math.ceil(Math.max(total / concurrency, ...means, 0))
@@ -202,15 +202,15 @@ export function estimateTrial(prices: Prices, level: string, tasks: DifficultyCo
   for (const difficulty of ['easy', 'medium', 'hard'] as const) {
     const prior = PRIORS[difficulty]
     total.tasks += tasks[difficulty]
-    total.micros += tasks[difficulty] * priceTrial(prices, { ...prior, output: prior.output * factor })
+    total.micros += tasks[difficulty] * computeTrialMicros(prices, { ...prior, output: prior.output * factor })
     total.seconds += tasks[difficulty] * prior.seconds * factor
   }
   const count = Math.max(1, total.tasks)
   return { micros: total.micros / count, seconds: total.seconds / count }
 }
 
-/** Prices a trial at base rates, because each of its calls is far smaller than the trial and stays below price tiers. */
-function priceTrial({ tiers: _, ...rates }: Prices, { input, cacheRead, output }: TrialPrior): number {
+/** Computes the cost of a trial at base rates, because each of its calls is far smaller than the trial and stays below price tiers. */
+function computeTrialMicros({ tiers: _, ...rates }: Prices, { input, cacheRead, output }: TrialPrior): number {
   const usage = { ...NO_USAGE, input, cacheRead, output: Math.round(output) }
   return computeCostMicros(usage, { ...rates, cacheRead: rates.cacheRead ?? rates.input }) ?? 0
 }

@@ -11,7 +11,7 @@ import {
 import { newId } from '../platform/ids.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import type { Ledger, NewCall, Settlement } from './ledger.ts'
-import { setSharedBudget, takeSpend } from './spend/spend.ts'
+import { setSharedBudget, takeSpendMicros } from './spend/spend.ts'
 import { createStoredLedger } from './stored-ledger.ts'
 import { decideVerdict } from './verdict.ts'
 import { NO_USAGE } from './wire-protocol.ts'
@@ -173,7 +173,7 @@ describe('a shared budget', () => {
     await ledger().settle(done.id, settled(120))
     await ledger().reserve(slow)
     await closeGrant(ledger(), grant.id, { drainMs: 0, settleMs: 0 })
-    const take = () => takeSpend(database.db, { workspaceId, grantee })
+    const take = () => takeSpendMicros(database.db, { workspaceId, grantee })
 
     expect([await take(), await take()]).toEqual([120, 0])
     await ledger().settle(slow.id, settled(80))

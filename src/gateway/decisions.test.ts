@@ -8,7 +8,7 @@ import { buildUpstreamHeaders, buildUpstreamQuery, filterResponseHeaders } from 
 import { hasDuplicates, measureJson } from './json-shape.ts'
 import { wireProtocols } from './protocols.ts'
 import { computeCoveredOutput, computeReservationBounds, computeReservationMicros } from './reservation.ts'
-import { computeRetryPause } from './retry-policy.ts'
+import { computeRetryPauseMs } from './retry-policy.ts'
 import { settleAnswer, settleSilent } from './settlement.ts'
 import { NO_USAGE, type Usage } from './wire-protocol.ts'
 
@@ -34,7 +34,7 @@ describe('the pause before a retry', () => {
     ['nonsense counts as unsaid', { headers: { 'retry-after': 'soon' } }, 1000],
     ['a negative number too', { headers: { 'retry-after-ms': '-5' } }, 1000],
   ])('%s', (_, changes, expected) => {
-    expect(computeRetryPause(options, { ...failed, ...changes })).toBe(expected)
+    expect(computeRetryPauseMs(options, { ...failed, ...changes })).toBe(expected)
   })
 })
 

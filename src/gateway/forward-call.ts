@@ -165,7 +165,7 @@ async function relayBody(
       if (answerBytes < 0) timeouts.abort('answer')
       if (tap.isFlood()) timeouts.abort('flood')
       if (client.isGone()) drainBytes -= chunk.length
-      else stalledMs = Math.max(stalledMs, await measureWait(client.write(chunk)))
+      else stalledMs = Math.max(stalledMs, await measureWaitMs(client.write(chunk)))
       if (drainBytes < 0) timeouts.abort('drain')
     }
   } catch {
@@ -174,7 +174,7 @@ async function relayBody(
   return { wasCut: timeouts.signal.aborted, firstByteAt, stalledMs }
 }
 
-async function measureWait(writing: Promise<void> | undefined): Promise<number> {
+async function measureWaitMs(writing: Promise<void> | undefined): Promise<number> {
   if (!writing) return 0
   const started = performance.now()
   await writing

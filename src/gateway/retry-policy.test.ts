@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { computeRetryPause, isRetryable } from './retry-policy.ts'
+import { computeRetryPauseMs, isRetryable } from './retry-policy.ts'
 
 const OPTIONS = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000, quietMs: 30_000 }
 const NOW = Date.parse('2026-11-15T10:00:00Z')
@@ -38,12 +38,12 @@ describe('limits of the pause', () => {
     ['a 429 before an earlier try does not wait longer', { status: 429, tries: 2, elapsedMs: 3000 }, 2000],
     ['a broken connection is tried again like a server error', { status: null as never, tries: 3 }, 4000],
   ])('%s', (_, changes, expected) => {
-    expect(computeRetryPause(OPTIONS, { ...FAILED, ...changes })).toBe(expected)
+    expect(computeRetryPauseMs(OPTIONS, { ...FAILED, ...changes })).toBe(expected)
   })
 
   test('the pause doubles only up to the maximum', () => {
     const options = { ...OPTIONS, triesMax: 20 }
-    expect(computeRetryPause(options, { ...FAILED, tries: 10 })).toBe(20_000)
-    expect(computeRetryPause(options, { ...FAILED, tries: 5 })).toBe(16_000)
+    expect(computeRetryPauseMs(options, { ...FAILED, tries: 10 })).toBe(20_000)
+    expect(computeRetryPauseMs(options, { ...FAILED, tries: 5 })).toBe(16_000)
   })
 })

@@ -32,23 +32,23 @@ type FailedTry = {
 }
 
 /** Returns the pause before the next try, or undefined if the call must not be retried. */
-export function computeRetryPause(options: RetryOptions, failed: FailedTry): number | undefined {
+export function computeRetryPauseMs(options: RetryOptions, failed: FailedTry): number | undefined {
   if (failed.tries >= options.triesMax) return undefined
-  const pause = findRequestedPause(failed.headers, failed.now) ?? computeBackoffPause(options, failed)
-  if (pause > options.pauseMaxMs || failed.elapsedMs + pause > options.totalMs) return undefined
+  const pauseMs = findRequestedPauseMs(failed.headers, failed.now) ?? computeBackoffPauseMs(options, failed)
+  if (pauseMs > options.pauseMaxMs || failed.elapsedMs + pauseMs > options.totalMs) return undefined
   const waitsForWindow = failed.status === RATE_LIMITED && failed.tries === options.triesMax - 1
-  return waitsForWindow ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
+  return waitsForWindow ? Math.max(pauseMs, options.quietMs - failed.elapsedMs) : pauseMs
 }
 
 /**
  * Returns the pause of an exponential backoff. Half of it is random, so that calls that failed together do not retry
  * together.
  */
-const computeBackoffPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
+const computeBackoffPauseMs = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
   Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
 
 /** Reads `Retry-After` (seconds or a date), or `Retry-After-Ms`, which some providers send. */
-function findRequestedPause(headers: ResponseHeaders, now: number): number | undefined {
+function findRequestedPauseMs(headers: ResponseHeaders, now: number): number | undefined {
   const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN)
   if (milliseconds >= 0) return milliseconds
   const retryAfter = headers['retry-after']

@@ -332,7 +332,7 @@ export type GranteeRef = { workspaceId: string; grantee: string }
  * that it is counted once. Reservations of open calls follow once they are settled; open calls of dead gateways are marked
  * as lost here.
  */
-export async function takeSpend(tx: Db, { workspaceId, grantee }: GranteeRef): Promise<number> {
+export async function takeSpendMicros(tx: Db, { workspaceId, grantee }: GranteeRef): Promise<number> {
   const isUncounted = sql`workspace_id = ${workspaceId} and subject = ${grantee} and closed_at is not null and counted_at is null`
   const open = await sql<{ id: string }>`
     select id from gateway_grants where ${isUncounted} and pending_micros > 0 order by id`.execute(tx)

@@ -4,7 +4,7 @@ import { NotConnected, type OpenStream } from '../platform/outbound/open-stream.
 import { OutboundFailed, OutboundRefused, type Trust } from '../platform/outbound/outbound.ts'
 import { createDecoder, type HeaderValues } from './headers.ts'
 import type { GatewayOptions } from './options.ts'
-import { computeRetryPause, isRetryable, type RetryOptions } from './retry-policy.ts'
+import { computeRetryPauseMs, isRetryable, type RetryOptions } from './retry-policy.ts'
 
 export type UpstreamRequest = {
   url: string
@@ -100,7 +100,7 @@ function planRetry(options: RetryOptions, answer: UpstreamAnswer, elapsedMs: num
   if (why === undefined) return undefined
   const { status, headers } = answer.kind === 'answered' ? answer : { status: null, headers: {} }
   const failed = { status, tries: answer.tries, elapsedMs, headers, now: Date.now(), random: Math.random() }
-  const pauseMs = computeRetryPause(options, failed)
+  const pauseMs = computeRetryPauseMs(options, failed)
   return pauseMs === undefined ? undefined : { why, pauseMs }
 }
 

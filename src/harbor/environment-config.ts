@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Fields } from './fields.ts'
 import type { SchemaDefaults } from './schema-versions.ts'
-import { readEnv, readHealthcheck, readTimeout } from './settings.ts'
+import { readEnv, readHealthcheck, readTimeoutSec } from './settings.ts'
 import type { Environment, EnvironmentResources, EnvVar, McpServer, Network, Template } from './task.ts'
 import { formatTemplate, parseBracedTemplate, toPlainText, variablesOf } from './template.ts'
 
@@ -14,7 +14,7 @@ export type EnvironmentConfig = Omit<Environment, 'os' | 'folder' | 'dockerfile'
 export const readEnvironment = (fields: Fields, { resources }: SchemaDefaults): EnvironmentConfig => ({
   os: readOs(fields),
   image: readImage(fields),
-  buildTimeoutSec: readTimeout(fields, 'build_timeout_sec') ?? 600,
+  buildTimeoutSec: readTimeoutSec(fields, 'build_timeout_sec') ?? 600,
   resources: readResources(fields, resources),
   network: readBaselineNetwork(fields),
   env: readEnv(fields, 'env'),

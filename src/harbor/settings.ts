@@ -47,25 +47,25 @@ export function readUser(fields: Fields): User {
 /** About thirty years. */
 const SECONDS_MAX = 1e9
 
-export const readTimeout = (fields: Fields, key: string): number | undefined =>
+export const readTimeoutSec = (fields: Fields, key: string): number | undefined =>
   fields.number(key, { above: 0, max: SECONDS_MAX })
 
-const readInterval = (fields: Fields, key: string): number | undefined =>
+const readIntervalSec = (fields: Fields, key: string): number | undefined =>
   fields.number(key, { min: 0, max: SECONDS_MAX })
 
 export const readHealthcheck = (fields: Fields): Healthcheck => ({
   command: fields.requiredText('command'),
-  intervalSec: readInterval(fields, 'interval_sec') ?? 5,
-  timeoutSec: readTimeout(fields, 'timeout_sec') ?? 30,
-  startPeriodSec: readInterval(fields, 'start_period_sec') ?? 0,
-  startIntervalSec: readInterval(fields, 'start_interval_sec') ?? 5,
+  intervalSec: readIntervalSec(fields, 'interval_sec') ?? 5,
+  timeoutSec: readTimeoutSec(fields, 'timeout_sec') ?? 30,
+  startPeriodSec: readIntervalSec(fields, 'start_period_sec') ?? 0,
+  startIntervalSec: readIntervalSec(fields, 'start_interval_sec') ?? 5,
   retries: fields.number('retries', { min: 0, max: 1e6, integer: true }) ?? 3,
 })
 
 export const readCollectHook = (fields: Fields): CollectHook => ({
   command: fields.requiredText('command'),
   service: readService(fields),
-  timeoutSec: readTimeout(fields, 'timeout_sec') ?? 60,
+  timeoutSec: readTimeoutSec(fields, 'timeout_sec') ?? 60,
   user: readUser(fields),
 })
 

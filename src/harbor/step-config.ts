@@ -7,7 +7,7 @@ import {
   readEnv,
   readHealthcheck,
   readService,
-  readTimeout,
+  readTimeoutSec,
   readUser,
 } from './settings.ts'
 import type { Agent, CollectHook, EnvVar, Healthcheck, Network, TaskArtifact, TaskStep, User } from './task.ts'
@@ -129,7 +129,7 @@ export type VerifierConfig = {
 }
 
 export const readAgent = (fields: Fields, timeoutSec: number | null): AgentConfig => ({
-  timeoutSec: readTimeout(fields, 'timeout_sec') ?? timeoutSec,
+  timeoutSec: readTimeoutSec(fields, 'timeout_sec') ?? timeoutSec,
   user: readUser(fields),
   network: readPhaseNetwork(fields),
 })
@@ -141,7 +141,7 @@ export function readVerifier(fields: Fields, defaults: SchemaDefaults): Verifier
     fields.refuse('environment', 'conflict', 'A shared verifier must not have its own environment.')
   }
   return {
-    timeoutSec: readTimeout(fields, 'timeout_sec') ?? 600,
+    timeoutSec: readTimeoutSec(fields, 'timeout_sec') ?? 600,
     user: readUser(fields),
     env: readEnv(fields, 'env'),
     network: readPhaseNetwork(fields),

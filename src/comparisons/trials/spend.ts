@@ -7,7 +7,7 @@ import {
   listFrozenPrices,
   listGranteeCalls,
   readGranteeSpend,
-  takeSpend,
+  takeSpendMicros,
 } from '../../gateway/spend/spend.ts'
 import type { Usage } from '../../gateway/wire-protocol.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -24,7 +24,9 @@ export const toTrialGrantee = (trial: TrialKey): string => GRANTEE_PREFIX + form
 
 /** Takes what a trial spent since it was last counted. Trials without a model have no spend. */
 export const takeTrialSpend = async (tx: Db, trial: TrialFacts): Promise<number> =>
-  trial.provider === 'none' ? 0 : takeSpend(tx, { workspaceId: trial.workspaceId, grantee: toTrialGrantee(trial) })
+  trial.provider === 'none'
+    ? 0
+    : takeSpendMicros(tx, { workspaceId: trial.workspaceId, grantee: toTrialGrantee(trial) })
 
 /** Reads cost and usage of all attempts of a trial. Undefined for trials without a model. */
 export const findTrialSpend = async (tx: Db, trial: TrialFacts): Promise<GranteeSpend | undefined> =>

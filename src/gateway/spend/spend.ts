@@ -8,8 +8,8 @@ import * as spendRows from './sql.ts'
 export type { GranteeRef } from '../sql.ts'
 
 /** Queries that other folders, which may not import sql.ts, use as they are. */
-export const { listGranteeCalls, takeSpend } = rows
-export const { listDailySpend, readSpendSince, setSharedBudget } = spendRows
+export const { listGranteeCalls, takeSpendMicros } = rows
+export const { listDailySpend, readSpendMicrosSince, setSharedBudget } = spendRows
 
 /** Cost and usage of all settled calls of all grants of a grantee. */
 export type GranteeSpend = Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'>
@@ -44,7 +44,7 @@ export async function countUncountedSpend(
   count: (tx: Db, grantee: GranteeRef, take: () => Promise<number>) => Promise<void>,
 ): Promise<void> {
   for (const grantee of await spendRows.listUncounted(db, UNCOUNTED_SECONDS, GRANTEES_MAX))
-    await transact(db, (tx) => count(tx, grantee, () => rows.takeSpend(tx, grantee)))
+    await transact(db, (tx) => count(tx, grantee, () => rows.takeSpendMicros(tx, grantee)))
 }
 
 /** Prices of grants, with the first and the last time that a grant with them was opened. */

@@ -16,7 +16,7 @@ export async function setSharedBudget(
 }
 
 /** Returns the spend of a grantee in grants opened since a time, counted or not. */
-export async function readSpendSince(db: Db, { workspaceId, grantee }: GranteeRef, since: Date): Promise<number> {
+export async function readSpendMicrosSince(db: Db, { workspaceId, grantee }: GranteeRef, since: Date): Promise<number> {
   const { rows } = await sql<{ spent: number }>`
     select coalesce(sum(spent_micros), 0)::bigint as spent from gateway_grants
     where workspace_id = ${workspaceId} and subject = ${grantee} and created_at >= ${since}`.execute(db)

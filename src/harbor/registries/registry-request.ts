@@ -65,7 +65,7 @@ export async function retryUnavailable<Result>(
       return await work()
     } catch (error) {
       signal.throwIfAborted()
-      const pauseMs = attempt < ATTEMPTS_MAX ? computePause(error, attempt) : undefined
+      const pauseMs = attempt < ATTEMPTS_MAX ? computePauseMs(error, attempt) : undefined
       if (pauseMs === undefined) throw error
       await pause(pauseMs, signal)
     }
@@ -73,7 +73,7 @@ export async function retryUnavailable<Result>(
 }
 
 /** Returns the pause before the next attempt, or undefined if a retry is pointless. */
-function computePause(error: unknown, failures: number): number | undefined {
+function computePauseMs(error: unknown, failures: number): number | undefined {
   if (!(error instanceof RegistryUnavailable) || error.isPermanent) return undefined
   const requestedMs = error.retryAfterMs ?? 0
   return requestedMs > PAUSE_MAX_MS ? undefined : Math.max(requestedMs, backoffMs(failures, Math.random()))

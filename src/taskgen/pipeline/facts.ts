@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { countUncountedSpend, type GranteeRef, takeSpend } from '../../gateway/spend/spend.ts'
+import { countUncountedSpend, type GranteeRef, takeSpendMicros } from '../../gateway/spend/spend.ts'
 import type { Json } from '../../harnesses/json.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { isOpen, type StageEvidence, TaskContent } from '../schema.ts'
@@ -104,7 +104,7 @@ const GRANTEE = /^batch ([0-9a-f-]{36}) (\S+) (author|verifier)$/
 export async function countSpend(tx: Db, key: TaskKey & { workspaceId: string }): Promise<void> {
   let micros = 0
   for (const role of ROLES)
-    micros += await takeSpend(tx, { workspaceId: key.workspaceId, grantee: granteeOf(key, role) })
+    micros += await takeSpendMicros(tx, { workspaceId: key.workspaceId, grantee: granteeOf(key, role) })
   if (micros > 0) await addSpend(tx, key, micros)
 }
 

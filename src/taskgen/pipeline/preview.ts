@@ -16,7 +16,7 @@ import {
   repositoryUnreadable,
 } from '../schema.ts'
 import { toDiscoveryFailure } from './discover.ts'
-import { findUsualSpend, listTriedHeads } from './sql.ts'
+import { findUsualMicros, listTriedHeads } from './sql.ts'
 
 export type PreviewDeps = { db: Db; repositories: RepositoryMirrorDeps; scansFolder: string }
 
@@ -86,11 +86,11 @@ const CANDIDATE_MICROS = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
 const SAMPLE_MIN = 5
 
 async function estimateCost(db: Db, workspaceId: string, candidates: number): Promise<BatchPreview['cost']> {
-  const usual = await findUsualSpend(db, workspaceId, SAMPLE_MIN)
+  const usualMicros = await findUsualMicros(db, workspaceId, SAMPLE_MIN)
   return {
     candidates,
     capUsd: toUsd(candidates * CANDIDATE_MICROS),
-    usualUsd: usual === undefined ? null : toUsd(Math.round(candidates * usual)),
+    usualUsd: usualMicros === undefined ? null : toUsd(Math.round(candidates * usualMicros)),
   }
 }
 

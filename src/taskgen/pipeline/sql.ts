@@ -125,7 +125,7 @@ export const insertPassed = (tx: Db, { batch, task }: TaskKey, key: ResultKey, i
     )
     .execute()
 
-export async function readSpent(db: Db, batch: string): Promise<number> {
+export async function readSpentMicros(db: Db, batch: string): Promise<number> {
   const { rows } = await sql<{ spent: number }>`
     select coalesce(sum(spent_micros), 0)::bigint as spent from batch_tasks where batch = ${batch}`.execute(db)
   return rows[0]?.spent ?? 0
@@ -139,8 +139,8 @@ export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<
   return rows[0]?.begin ?? new Date(0)
 }
 
-/** Average cost of recently finished tasks; undefined if there are fewer than `atLeast`. */
-export async function findUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
+/** Returns the mean cost of recently finished tasks; undefined if there are fewer than `tasksMin`. */
+export async function findUsualMicros(db: Db, workspaceId: string, tasksMin: number): Promise<number | undefined> {
   const { rows } = await sql<{ tasks: number; micros: number | null }>`
     select count(*)::int as tasks, avg(spent_micros)::float8 as micros from (
       select spent_micros from batch_tasks
@@ -148,7 +148,7 @@ export async function findUsualSpend(db: Db, workspaceId: string, atLeast: numbe
       where workspace_id = ${workspaceId} and candidate is not null and batch_tasks.state in ('ready', 'rejected')
       order by batches.created_at desc limit 200) as last`.execute(db)
   const [{ tasks, micros } = { tasks: 0, micros: null }] = rows
-  return micros === null || tasks < atLeast ? undefined : micros
+  return micros === null || tasks < tasksMin ? undefined : micros
 }
 
 export const listTasksInProgress = (db: Db, batch: string) =>

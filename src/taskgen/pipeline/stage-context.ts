@@ -6,7 +6,7 @@ import type { Secret } from '../../credentials/seal.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
 import { ModelUnfit, resolveModelTerms } from '../../gateway/model-connection.ts'
-import { readSpendSince } from '../../gateway/spend/spend.ts'
+import { readSpendMicrosSince } from '../../gateway/spend/spend.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -18,7 +18,7 @@ import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sand
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
 import { granteeOf, hashInput, type ModelRole, type TaskFacts } from './facts.ts'
-import { findResult, readSpent, readStageBegin, saveResult } from './sql.ts'
+import { findResult, readSpentMicros, readStageBegin, saveResult } from './sql.ts'
 import type { KnownRecipes, OnBatchStep, StageContext, StageRepository, Stages } from './stage.ts'
 
 export type StageWorkDeps = StageModelDeps & {
@@ -90,7 +90,7 @@ export async function openStageContext(
     async model(role, limits) {
       requireNeed(deps, task, role)
       await requireAttemptBudget(deps, task, role, limits)
-      const batchLeftMicros = await readRemainingBudget(deps, task)
+      const batchLeftMicros = await readRemainingMicros(deps, task)
       const model = await openTaskModel(deps, task, { role, limits, batchLeftMicros })
       resources.use(model)
       deps.step?.('stage.granted')
@@ -175,14 +175,14 @@ async function requireAttemptBudget(
   { budgetMicros }: ModelLimits,
 ): Promise<void> {
   const grantee = { workspaceId: task.workspaceId, grantee: granteeOf(task, role) }
-  const spent = await readSpendSince(db, grantee, await readStageBegin(db, task))
-  if (spent >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
+  const spentMicros = await readSpendMicrosSince(db, grantee, await readStageBegin(db, task))
+  if (spentMicros >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
 }
 
 /** Returns the remaining budget. Spend of concurrent calls is not known yet, so a batch may slightly exceed its budget. */
-async function readRemainingBudget({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
+async function readRemainingMicros({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
   if (budgetMicros === null) return null
-  const remaining = budgetMicros - (await readSpent(db, batch))
+  const remaining = budgetMicros - (await readSpentMicros(db, batch))
   if (remaining <= 0) throw new BatchBudgetSpent('The budget of the batch is spent. Resume with a larger budget.')
   return remaining
 }
