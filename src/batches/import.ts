@@ -34,7 +34,7 @@ import {
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
 import * as rows from './sql.ts'
 import { deleteUnusedArchive, dropArchives, listUnusedArchives, upsertArchive } from './sql.ts'
-import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
+import { endIfDone, enqueueValidations, markWaitingForSandbox } from './validate.ts'
 
 type ImportJobDeps = {
   db: Db
@@ -77,7 +77,7 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
     if (!(await lockOpenBatch(tx, batch))) return
     const waiting = await rows.listValidating(tx, batch)
     if (waiting.length > 0 && sandbox === undefined) {
-      const until = await waitForSandbox(tx, batch, deps.sandboxWaitMs)
+      const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs)
       return void (await enqueueImport(tx, batch, until))
     }
     await markRunning(tx, batch)

@@ -80,7 +80,7 @@ async function runValidation(deps: ValidateJobDeps, sandbox: string, job: Job<Va
   const validation = await runValidator(deps, sandbox, row.digest ?? '', job.signal)
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
-      const until = await waitForSandbox(tx, batch, deps.sandboxWaitMs)
+      const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs)
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
     await markRunning(tx, batch)
@@ -118,7 +118,7 @@ export async function runValidator(
 }
 
 /** Marks the batch as waiting for a sandbox and returns when to try again. */
-export async function waitForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
+export async function markWaitingForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
   const until = new Date(Date.now() + waitMs)
   await markWaiting(tx, batch, { reason: 'sandbox', until: until.toISOString() })
   return until

@@ -7,8 +7,8 @@ import { listCredentialIds, StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage } from './stage.ts'
 
-// State transitions of batches and tasks. Re-exports queries for folders that may not import sql.ts. Only open batches
-// change.
+// State transitions of batches and tasks. Re-exports queries for folders that may not import sql.ts. Except for
+// `reopenBatch`, only open batches change.
 
 export type { BatchRow, TaskKey } from './sql.ts'
 
@@ -80,7 +80,7 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
   const waits = inProgress.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)
     const sandbox = isStage(stage) ? sandboxOf(deps.stages[stage], generation) : undefined
-    return sandbox === undefined || offered.has(sandbox) ? undefined : waitForSandbox(sandbox, deps.sandboxWaitMs)
+    return sandbox === undefined || offered.has(sandbox) ? undefined : toSandboxWait(sandbox, deps.sandboxWaitMs)
   })
   if (waits.some((each) => each === undefined)) return void (await rows.markRunning(tx, batch))
   const [next] = waits.flatMap((each) => each ?? []).toSorted((one, other) => (one.until < other.until ? -1 : 1))
@@ -88,7 +88,7 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
 }
 
 /** The job stays queued until a worker offers the sandbox again. */
-const waitForSandbox = (sandbox: string, waitMs: number): Waiting => ({
+const toSandboxWait = (sandbox: string, waitMs: number): Waiting => ({
   reason: 'sandbox',
   detail: `No worker offers ${sandbox} at the moment.`,
   until: new Date(Date.now() + waitMs).toISOString(),
