@@ -52,7 +52,7 @@ export async function readManifest(folder: string): Promise<BackupManifest> {
   const parsed = BackupManifest.safeParse(parseJson(text))
   if (parsed.success) return parsed.data
   throw new BackupUnusable(
-    `${manifestPath(folder)} cannot be read: it is damaged, or a newer Assay wrote it. Use another backup or that version.`,
+    `${manifestPath(folder)} cannot be read: it is damaged, or a newer Assay wrote it. Use another backup or the newer Assay.`,
   )
 }
 

@@ -3,8 +3,8 @@ import { listTasks, type SettingResult } from './aggregate.ts'
 import type { ResultCell } from './cohort.ts'
 
 /**
- * Hashes all results of a repository: changes if and only if a result changes. Ids, times, the previous release and the
- * selection are not part of it.
+ * Hashes all results of a repository and its approved tasks. Ids of trials, times, the previous release and the selection
+ * are not part of it.
  */
 export const computeFingerprint = (results: readonly SettingResult[], approved: Iterable<string>): string =>
   hashResults(results, [...approved].sort())

@@ -177,8 +177,8 @@ async function listBranchCommits(
   signal: AbortSignal,
 ): Promise<BranchCommits> {
   const commits: BranchCommits = new Map()
-  const order = ['--no-merges', '--ignore-missing']
-  for await (const commit of listCommits(location, [...heads, `^${tip}`], { signal, order })) {
+  const selection = ['--no-merges', '--ignore-missing']
+  for await (const commit of listCommits(location, [...heads, `^${tip}`], { signal, selection })) {
     if (commits.size === COMMITS_MAX) return new Map()
     commits.set(commit.id, { parent: commit.parents[0], trace: toTrace(commit) })
   }
@@ -212,13 +212,13 @@ const FORMAT = `--format=${FIELDS.join('%x00')}`
 const FIELD_BYTES_MAX = 64 * 1024
 const PLAIN_OUTPUT = ['--no-color', '--no-decorate', '--no-notes', '--no-show-signature', '--no-mailmap', '--no-patch']
 
-/** Lists the first-parent history of `revisions`, newest first, or in another order. */
+/** Lists the history of `revisions`, newest first. `selection`: the options of git that select its commits. */
 async function* listCommits(
   location: GitLocation,
   revisions: readonly string[],
-  { signal, order = ['--first-parent'] }: { signal: AbortSignal; order?: readonly string[] },
+  { signal, selection = ['--first-parent'] }: { signal: AbortSignal; selection?: readonly string[] },
 ): AsyncGenerator<Commit, void, undefined> {
-  const args = ['log', '-z', ...PLAIN_OUTPUT, ...order, FORMAT, '--stdin']
+  const args = ['log', '-z', ...PLAIN_OUTPUT, ...selection, FORMAT, '--stdin']
   const stream = streamGit(location, args, { signal, input: revisions.map((revision) => `${revision}\n`) })
   let fields: string[] = []
   for await (const field of splitStream(stream, NUL, FIELD_BYTES_MAX)) {
@@ -328,7 +328,7 @@ const RECOGNISE_RULES: RecogniseRule[] = [
   namedInTrailer,
 ]
 
-/** Recognises a commit whose message closes a number on a line of its own, as when a pull request is squashed by hand. */
+/** Recognises `Closes #12` on a line of its own, which remains when a pull request is squashed by hand. */
 function fromClosing(commit: Commit): LandedPullRequest | undefined {
   const number = /^closes:? #(\d{1,9})\.?$/im.exec(commit.body)?.[1]
   if (number === undefined || commit.parents.length !== 1) return undefined

@@ -57,7 +57,10 @@ async function replaceWorkspace(
   return archives
 }
 
-/** Script that removes paths. It ignores files that the runtime mounts, and files in volumes. The first process restores the account files. */
+/**
+ * Script that removes paths. Files that the runtime mounts and files in volumes stay. Removed account files are restored by
+ * the first process.
+ */
 const REMOVE_SCRIPT = 'call rm -rf --one-file-system -- "$@" 2> /dev/null; :'
 
 /** Changes of a stopped sandbox that are repeated in the next one. Paths are those of the listings. */

@@ -70,5 +70,7 @@ export function listShortfallWarnings(
     .slice(0, REASONS_SHOWN)
     .map(([reason, count]) => `${count} ${reason}`)
   const why = [...(triedBefore > 0 ? [`${triedBefore} tried before`] : []), ...reasons].join(', ')
-  return [`${missing} fewer candidates than requested. Excluded of ${discovered} pull requests: ${why || 'none'}.`]
+  return [
+    `${missing} fewer candidates than requested. ${discovered} pull requests were read. Excluded: ${why || 'none'}.`,
+  ]
 }

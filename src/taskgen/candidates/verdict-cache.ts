@@ -41,13 +41,13 @@ export async function openVerdictCache(file: string): Promise<VerdictCache> {
 
 const HEADER = JSON.stringify({ screen: SCREEN_VERSION })
 
-/** Loads the cache. A file of another version, a truncated file and a missing file count as empty. */
+/** Loads the cache. A file that is missing, too large or of another version counts as empty; damaged lines are skipped. */
 async function loadVerdicts(file: string): Promise<Map<string, DiffVerdict>> {
-  const size = await stat(file).then(
-    ({ size: bytes }) => bytes,
-    () => BYTES_MAX + 1,
+  const bytes = await stat(file).then(
+    ({ size }) => size,
+    () => undefined,
   )
-  if (size > BYTES_MAX) return new Map()
+  if (bytes === undefined || bytes > BYTES_MAX) return new Map()
   const [head, ...lines] = (await readFile(file, 'utf8')).split('\n')
   return new Map(head === HEADER ? lines.flatMap(parseEntry) : [])
 }

@@ -152,14 +152,14 @@ function parseInstruction(markdown: string, { exposed }: LintFacts): ParsedInstr
 const removeWord = (text: string, word: string): string =>
   text.split(word).reduce((before, after) => `${before}${/\w$/.test(before) || /^\w/.test(after) ? word : ' '}${after}`)
 
-/** Minimum length of a exposed text that is removed. Shorter ones are common in other text. */
+/** Minimum length of an exposed text that is removed. Shorter ones also occur by chance. */
 const EXPOSED_MIN = 4
 
 const LINE_MIN = 40
 const SHINGLE_WORDS = 8
 const SHARED_SHARE_MAX = 0.02
 
-/** Measures how much of the change the text contains. */
+/** Lists what the text has copied from the change. */
 function listOverlap(parsed: ParsedInstruction, facts: LintFacts): LintFinding[] {
   const gold = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
   const text = removeKnownCode(parsed.proseWithoutExposed, facts.issueText)
@@ -283,7 +283,7 @@ function checkExposedSymbols({ whole }: ParsedInstruction, { exposed }: LintFact
     )
 }
 
-/** Returns true if the text contains a literal, as it is written in code or as it is read. */
+/** Returns true if the text contains a symbol. A literal may also be written without the backslashes of its code. */
 const isStated = (whole: string, { kind, text }: ExposedSymbol): boolean =>
   whole.includes(text) || (kind === 'literal' && whole.includes(text.replaceAll(/\\(["'`\\])/g, '$1')))
 

@@ -74,7 +74,9 @@ test('reports a shortage of candidates and does not substitute others', async ()
     byDifficulty: { easy: { selected: 1 }, medium: { requested: 3, selected: 0 }, hard: { requested: 2, selected: 1 } },
   })
   expect(tasks).toHaveLength(2)
-  expect(run.warnings[0]).toMatch(/^4 fewer candidates than requested. Excluded of 6 pull requests: 1 docs_only/)
+  expect(run.warnings[0]).toMatch(
+    /^4 fewer candidates than requested. 6 pull requests were read. Excluded: 1 docs_only/,
+  )
 })
 
 test('a later batch uses other pull requests unless repeats are allowed', async () => {
