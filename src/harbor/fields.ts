@@ -11,8 +11,8 @@ type NumberBounds = { min?: number; above?: number; max?: number; integer?: true
 export type FileDialect = {
   /** Called for each key that no reader accessed. `known` lists names to suggest. */
   unknownKey(path: string, report: Report, known: readonly string[]): void
-  /** How a number that is written as a string is accepted. */
-  numberInText: 'silently' | 'with a warning'
+  /** How a number that is written as a string is accepted. With `silently`, `true` and `false` may be strings too. */
+  scalarInText: 'silently' | 'with a warning'
 }
 
 type TableContext = { path: string; report: Report; dialect: FileDialect }
@@ -122,7 +122,7 @@ function toNumber(value: Value, { path, report, dialect }: TableContext, bounds:
     report.refuse(path, 'wrong_type', 'Must be a finite number.')
     return undefined
   }
-  if (typeof value === 'string' && dialect.numberInText === 'with a warning') {
+  if (typeof value === 'string' && dialect.scalarInText === 'with a warning') {
     report.warn(path, 'number_in_text', 'The number is written as a string.')
   }
   const problem = checkBounds(raw, bounds)
@@ -143,7 +143,7 @@ function checkBounds(value: number, { min, above, max, integer }: NumberBounds):
 
 function toFlag(value: Value, { path, report, dialect }: TableContext): boolean | undefined {
   if (typeof value === 'boolean') return value
-  if (dialect.numberInText === 'silently' && (value === 'true' || value === 'false')) return value === 'true'
+  if (dialect.scalarInText === 'silently' && (value === 'true' || value === 'false')) return value === 'true'
   report.refuse(path, 'wrong_type', 'Must be true or false.')
   return undefined
 }

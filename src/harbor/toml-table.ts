@@ -11,7 +11,7 @@ export const TOML_DIALECT: FileDialect = {
     const suggestion = suggestName(path.slice(path.lastIndexOf('.') + 1), known) || ' Check the spelling.'
     report.warn(path, 'unknown_key', `Unknown key, which Harbor ignores.${suggestion}`)
   },
-  numberInText: 'with a warning',
+  scalarInText: 'with a warning',
 }
 
 /** Characters whose number determines the parsing time, whatever the size of the file. */
