@@ -72,13 +72,13 @@ export function classifyPath(path: string): PathKind {
   return KINDS.find(([, matches]) => matches(parts))?.[0] ?? 'other'
 }
 
-const SUPPORT = wordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
-const SUPPORT_NAME = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks?|setup|common)([._-]|$)/i
+const SUPPORT_FOLDERS = wordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
+const SUPPORT_WORD = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks?|setup|common)([._-]|$)/i
 
 /** Returns true for a file that tests need and that contains no test itself. */
 export function isTestSupport(path: string): boolean {
   const parts = splitPath(path)
-  return isInAnyFolder(parts, SUPPORT) || (SUPPORT_NAME.test(parts.name) && !isTestName(parts))
+  return isInAnyFolder(parts, SUPPORT_FOLDERS) || (SUPPORT_WORD.test(parts.name) && !isTestName(parts))
 }
 
 function splitPath(path: string): PathParts {

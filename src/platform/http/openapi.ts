@@ -152,7 +152,7 @@ const buildHeaderParameters = (endpoint: Endpoint): JsonRecord[] => [
 const buildHeaderParameter = (name: string, maxLength: number, description: string): JsonRecord => ({
   name,
   in: 'header',
-  required: false,
+  required: false, // a request without If-Match gets a problem, not a validation error
   description,
   schema: { type: 'string', maxLength },
 })

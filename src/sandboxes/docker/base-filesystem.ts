@@ -200,13 +200,13 @@ async function requireWithinDisk({ docker }: DockerEngine, { containerId, diskMb
   )
 }
 
-/** Removes an image. The engine refuses one that others are based on, and one that another request is removing. */
+/** Removes an image, unless it is gone, other images are based on it, or another request is removing it. */
 async function removeImage({ docker }: DockerEngine, image: string): Promise<void> {
-  const isRemoved = (error: unknown): boolean =>
+  const isExpected = (error: unknown): boolean =>
     error instanceof EngineRefusal &&
     (error.status === 404 || error.status === 409 || /unrecognized image/.test(error.message))
   await docker.call('DELETE', `/images/${image}`, { query: { force: true } }).catch((error: unknown) => {
-    if (!isRemoved(error)) throw error
+    if (!isExpected(error)) throw error
   })
 }
 

@@ -19,6 +19,7 @@ import {
   toImageSettings,
 } from './image-store.ts'
 
+/** `entering`: shell code that enters the cgroup of a build. It is empty or ends with `&&`. */
 type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
 /** Network of the build, and the environment variables of its proxy. */
 type BuildNetworkContext = { namespaceProcess: NamespaceProcess; env: Record<string, string> }

@@ -12,7 +12,7 @@ import { newId } from '../../platform/ids.ts'
 import { type Image, killOnAbort, type SandboxProvider, type SandboxSpec } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 
-/** Content that must not occur in the image. */
+/** Content that must not occur in the image, and the tree that its repository must have. */
 type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: readonly PublishedPackage[]; baseTree: string }
 
 const SCAN_PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')

@@ -13,8 +13,8 @@ export type TrialAdmission = { kind: 'start' } | { kind: 'wait'; waiting: number
 const SHORT_CALL = { ...NO_USAGE, input: 1000, output: 256 }
 
 /**
- * Starts a waiting trial of a comparison with a budget if the budget covers its expected cost; other trials have already
- * started. Admissions of one comparison are serialized, so that two workers cannot both spend the same remainder.
+ * Starts a waiting trial of a comparison with a budget if the budget covers its expected cost. Other trials need no
+ * admission. Admissions of one comparison are serialized, so that two workers cannot both spend the same remainder.
  */
 export async function admitTrial(db: Db, trial: TrialFacts): Promise<TrialAdmission> {
   if (trial.budgetMicros === null || trial.state !== 'queued') return { kind: 'start' }

@@ -51,7 +51,7 @@ export async function resolveNeededCapability(
 const resolveJobType = async (db: Db, selection: SandboxSelection): Promise<JobType<TrialPayload>> =>
   toTrialJobType(await resolveNeededCapability(db, selection))
 
-/** A trial takes a slot of its comparison (if that has a limit), of its sandbox credential and of its model credential. */
+/** The comparison whose trials are queued. A trial takes a slot of it, if it has a limit, and of each of its credentials. */
 type TrialQueue = SandboxSelection & { key: number; concurrency: number | null }
 
 const toLimitKey = (key: number): string => `comparison ${key}`
