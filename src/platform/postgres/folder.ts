@@ -52,7 +52,8 @@ async function requireOwner(folder: ServerFolder): Promise<void> {
   if (owner === undefined || owner.uid === self.uid) return
   throw new PostgresUnavailable(
     `PostgreSQL cannot use the folder ${folder.path}: it belongs to user ${owner.uid} but Assay runs as user ${self.uid}.`,
-    'Start Assay as the owner of the folder, choose another folder',
+    'Start Assay as the owner of the folder',
+    'choose another folder',
   )
 }
 
@@ -73,7 +74,8 @@ export async function ensurePassword(folder: ServerFolder): Promise<string> {
   if (await findOwner(folder.data)) {
     throw new PostgresUnavailable(
       `The data in ${folder.data} cannot be opened: its password file ${folder.password} is missing.`,
-      'Restore it, choose another folder',
+      'Restore it',
+      'choose another folder',
     )
   }
 
@@ -147,7 +149,8 @@ async function createTrustedFolder(path: string): Promise<void> {
   if (found.isDirectory() && found.uid === ownAccount().uid && (found.mode & 0o022) === 0) return chmod(path, 0o711)
   throw new PostgresUnavailable(
     `PostgreSQL needs the folder ${path} for its socket, but another user created it or can write to it.`,
-    'Remove it, choose a data folder with a shorter path',
+    'Remove it',
+    'choose a data folder with a shorter path',
   )
 }
 

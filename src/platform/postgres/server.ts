@@ -194,7 +194,8 @@ function refuseOtherVersion(folder: ServerFolder, found: string, provided: strin
   if (found === major) return
   throw new PostgresUnavailable(
     `The data in ${folder.data} was created by PostgreSQL ${found}; this Assay includes PostgreSQL ${major}, which cannot read it.`,
-    'Export it with the version of Assay that created it, choose another folder',
+    'Export it with the version of Assay that created it',
+    'choose another folder',
   )
 }
 

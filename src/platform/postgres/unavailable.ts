@@ -1,9 +1,9 @@
-/** Thrown when the embedded PostgreSQL cannot run. The message states the problem, then the fix. DATABASE_URL is always an alternative. */
+/** Thrown when the embedded PostgreSQL cannot run. The message states the problem, then each fix. DATABASE_URL is always one. */
 export class PostgresUnavailable extends Error {
   override readonly name = 'PostgresUnavailable'
 
-  constructor(problem: string, advice: string) {
-    super(`${problem}\n${advice}, or set DATABASE_URL to a PostgreSQL server of your own.`)
+  constructor(problem: string, ...fixes: string[]) {
+    super(`${problem}\n${fixes.join(', ')}, or set DATABASE_URL to a PostgreSQL server of your own.`)
   }
 }
 
