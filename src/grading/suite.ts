@@ -1,7 +1,5 @@
-/**
- * Plain data of test runs that can be stored as JSON. Patches and untrusted files are latin1 text, so that no byte is
- * lost.
- */
+// Plain data of test runs that can be stored as JSON. Patches and untrusted files are latin1 text, so that no byte is
+// lost.
 
 /** Path of the repository in every image, for agents and for the verifier. */
 export const REPOSITORY_FOLDER = '/workspace/repo'

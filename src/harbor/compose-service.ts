@@ -68,6 +68,7 @@ function readBuild(fields: Fields, folder: string): ComposeBuild | null {
   const read = (inner: Fields): ComposeBuild => {
     const context = readContext(inner, 'context', folder)
     const dockerfile = readLiteral(inner, 'dockerfile') ?? 'Dockerfile'
+    // Only refuses a Dockerfile outside the folder: it stays relative to the context.
     resolveInside(
       { fields: inner, folder },
       `${context.slice(folder.length + 1)}/${dockerfile}`.replace(/^\//, ''),

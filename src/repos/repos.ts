@@ -192,7 +192,7 @@ async function replaceRow(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Pro
   await removeRow(deps, tx, row)
 }
 
-/** Disconnects a repository. `withdraw`: also withdraw its public release. Undefined: a public release is a conflict. */
+/** Disconnects a repository. `withdraw`: whether its public release is withdrawn or stays. Undefined: throws if it has one. */
 export function removeRepository(
   deps: RepositoryDeps,
   by: AuditActor,

@@ -106,9 +106,9 @@ async function settleDelivery(tx: Db, delivery: rows.PendingDelivery, attempt: D
     await rows.storeAttempt(tx, delivery.id, { ...result, state: 'delivered', next_at: null })
     return void (await rows.clearFailing(tx, delivery.webhook))
   }
-  const wait = computeWaitMs(attempts, attempt.retryAfterMs, Math.random())
-  const isLast = (await disableIfDead(tx, delivery, status)) || wait === undefined
-  const next_at = isLast ? null : new Date(Date.now() + wait)
+  const waitMs = computeWaitMs(attempts, attempt.retryAfterMs, Math.random())
+  const isLast = (await disableIfDead(tx, delivery, status)) || waitMs === undefined
+  const next_at = isLast ? null : new Date(Date.now() + waitMs)
   await rows.storeAttempt(tx, delivery.id, { ...result, state: next_at ? 'pending' : 'failed', next_at })
   if (next_at) await enqueueDelivery(tx, { ...delivery, workspaceId: delivery.workspace_id }, next_at)
 }
@@ -151,8 +151,8 @@ const FAILING_MAX_MS = 72 * HOUR
 const WAIT_MAX_MS = 24 * HOUR
 
 /** Computes the delay before the next attempt, with up to 10 % jitter. Undefined after the last attempt. */
-function computeWaitMs(attempts: number, retryAfter: number | undefined, random: number): number | undefined {
-  const wait = WAITS_MS[attempts - 1]
-  if (wait === undefined) return undefined
-  return Math.round(Math.max(wait * (1 + random / 10), Math.min(retryAfter ?? 0, WAIT_MAX_MS)))
+function computeWaitMs(attempts: number, retryAfterMs: number | undefined, random: number): number | undefined {
+  const waitMs = WAITS_MS[attempts - 1]
+  if (waitMs === undefined) return undefined
+  return Math.round(Math.max(waitMs * (1 + random / 10), Math.min(retryAfterMs ?? 0, WAIT_MAX_MS)))
 }

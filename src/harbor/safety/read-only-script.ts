@@ -85,7 +85,10 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
 
 const parse = (text: string): ShellCommand[] => parseShell(text.replaceAll('\r\n', '\n'))
 
-/** `values`: trust in values that are written as a reward. `operands`: trust in values that are arguments of commands. */
+/**
+ * `values`: trust in values that are written as a reward. `operands`: trust in values that are arguments of commands.
+ * `isInputOwn`: the command's input comes from the tests.
+ */
 type CheckContext = ScriptContext & ScriptTrust & { values: ScriptTrust; operands: ScriptTrust; isInputOwn?: boolean }
 
 const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined): string | undefined => {
@@ -143,7 +146,7 @@ const checkElement = (word: ShellWord): string | undefined =>
 const checkArithmetic = (context: CheckContext, text: string): string | undefined =>
   isTrustedArithmetic(context, text)
     ? undefined
-    : `evaluates arithmetic (${shorten(text)}) that the submission can name`
+    : `evaluates arithmetic (${shorten(text)}) that the submission can choose`
 
 const PATTERN_COMPARISON = /^(?:==?|!=|=~)$/
 const NUMBER_COMPARISON = /^-(?:eq|ne|lt|le|gt|ge)$/
@@ -157,7 +160,7 @@ function checkDoubleBracket(context: CheckContext, words: readonly ShellWord[]):
     if (PATTERN_COMPARISON.test(operator)) return checkPattern(context, words[at + 1] ?? [])
     const sides = [words[at - 1], words[at + 1]].filter((side) => side !== undefined)
     return NUMBER_COMPARISON.test(operator) && !sides.every((side) => isNumber(context, side))
-      ? `compares with ${operator} inside [[ ]], which evaluates arithmetic that the submission can name`
+      ? `compares with ${operator} inside [[ ]], which evaluates arithmetic that the submission can choose`
       : undefined
   })
 }
@@ -252,7 +255,7 @@ function checkBracket(context: CheckContext, args: readonly ShellWord[]): string
   const operator = texts.find((text) => text !== undefined && NUMBER_COMPARISON.test(text))
   // For a text that is no number the comparison fails, and so counts as false.
   if (operator !== undefined && (operator !== '-eq' || texts.includes('!')))
-    return `compares a text of the submission with ${operator}, which is false for what is no number`
+    return `compares a text of the submission with ${operator}, which is false for a text that is no number`
   return checkFileTests(context, args)
 }
 

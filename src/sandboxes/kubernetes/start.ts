@@ -57,7 +57,7 @@ function requirePrepared({ images }: Cluster, { id, image }: SandboxSpec): Clust
   return prepared
 }
 
-/** Other runtimes may not support named pipes between containers. */
+/** Returns true if another process can continue the sandbox. Other runtimes may not support named pipes between containers. */
 const isAdoptable = (
   { settings }: Cluster,
   { isAdoptable, command, baseFilesystem, network, ports }: SandboxSpec,
