@@ -44,7 +44,9 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   const providerOf = (open: () => Promise<OpenedSettings>): SandboxProvider =>
     createKubernetesProvider({ open, installation, dataFolder, log: createLog('silent') })
 
-  const pathOf = (kind: typeof POLICIES | typeof CLAIMS | 'serviceaccounts' | 'roles' | 'rolebindings'): string => {
+  const pathOf = (
+    kind: typeof POLICIES | typeof CLAIMS | 'pods' | 'serviceaccounts' | 'roles' | 'rolebindings',
+  ): string => {
     const groups: Record<string, string> = {
       [POLICIES]: '/apis/networking.k8s.io/v1',
       roles: '/apis/rbac.authorization.k8s.io/v1',
@@ -132,7 +134,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   )
 
   test(
-    'reap removes the networks and volumes of dead workers, and of this installation only',
+    'reap removes the networks and volumes of dead workers that no pod uses, and of this installation only',
     async () => {
       const metadata = (name: string, owner: string) => ({
         name,
@@ -144,8 +146,17 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
         storageClassName: 'none',
         resources: { requests: { storage: '1Mi' } },
       }
+      const { annotations, ...labelled } = metadata('user', installation)
+      const user = {
+        ...labelled,
+        labels: { ...labelled.labels, [LABEL.network]: 'used' },
+        annotations: { ...annotations, [LABEL.deadline]: String(Date.now() + TEST_MS) },
+      }
+      const spec = { containers: [{ name: 'main', image: BASE_IMAGE, command: ['sleep', '60'] }] }
+      await place.kubernetes.call('POST', pathOf('pods'), { body: { metadata: user, spec } })
       for (const [name, owner] of [
         ['left', installation],
+        ['used', installation],
         ['other', 'another'],
       ] as const) {
         const body = { metadata: metadata(name, owner) }
@@ -153,9 +164,9 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
         await place.kubernetes.call('POST', pathOf(CLAIMS), { body: { ...body, spec: claim } })
       }
       expect(await providerOf(withVolumes({ storageClass: 'none', size: '1Mi' })).reap()).toBe(1)
-      expect(await listNames(POLICIES)).not.toContain('left')
-      expect(await listNames(POLICIES)).toContain('other')
-      expect(await listNames(CLAIMS)).toEqual(['other'])
+      const kept = ['other', 'used']
+      expect((await listNames(POLICIES)).filter((name) => ['left', ...kept].includes(name))).toEqual(kept)
+      expect(await listNames(CLAIMS)).toEqual(kept)
     },
     TEST_MS,
   )

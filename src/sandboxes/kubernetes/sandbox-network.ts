@@ -1,11 +1,11 @@
 import { isAbandoned, LABEL } from '../kernel/ownership.ts'
 import { type SandboxNetwork, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { ApiRefusal, ignoringStatus } from './client.ts'
-import { type Cluster, HELPER, podName } from './cluster.ts'
+import { type Cluster, HELPER, podName, podsPath } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import { policiesPath } from './network-policy.ts'
 import type { PodNetwork } from './pod.ts'
-import { claimsPath, removeClaim } from './shared-volumes.ts'
+import { claimsPath, hasClaim, removeClaim } from './shared-volumes.ts'
 import { runScript } from './transfer.ts'
 
 /** A sandbox that other members of its network find by name. */
@@ -22,8 +22,8 @@ type NetworkState = {
 
 const states = new WeakMap<SandboxNetwork, NetworkState>()
 
-/** Time after which a network whose process cannot be asked is removed. */
-const LIFETIME_MS = 24 * 3_600_000
+/** Time in which the first pod of a network must start, if its process cannot be asked whether it is alive. */
+const FIRST_POD_MS = 3_600_000
 
 /**
  * Creates a sandbox network: a policy that allows traffic between its pods. All other traffic stays denied by the policy
@@ -40,7 +40,7 @@ export async function openNetwork(cluster: Cluster, id: string): Promise<Sandbox
     })
   const network: SandboxNetwork = {
     id,
-    remove: () => removeNetwork(cluster, name),
+    remove: () => removeNetwork(cluster, name, { hasClaim: hasClaim(network) }),
   }
   states.set(network, { name, members: new Map(), written: Promise.resolve() })
   return network
@@ -57,7 +57,7 @@ function buildPolicy({ installation, owner }: Cluster, id: string, name: string)
       annotations: {
         [LABEL.network]: id,
         [LABEL.owner]: owner,
-        [LABEL.deadline]: String(Date.now() + LIFETIME_MS),
+        [LABEL.deadline]: String(Date.now() + FIRST_POD_MS),
       },
     },
     spec: {
@@ -70,8 +70,8 @@ function buildPolicy({ installation, owner }: Cluster, id: string, name: string)
 }
 
 /** Removes the policy of a network and its volumes. */
-async function removeNetwork(cluster: Cluster, name: string): Promise<void> {
-  if (cluster.settings.volumes !== undefined) await removeClaim(cluster, name)
+async function removeNetwork(cluster: Cluster, name: string, { hasClaim }: { hasClaim: boolean }): Promise<void> {
+  if (hasClaim) await removeClaim(cluster, name)
   await cluster.kubernetes.call('DELETE', `${policiesPath(cluster)}/${name}`).catch(ignoringStatus(404))
 }
 
@@ -214,18 +214,26 @@ async function mayManage(
   return (await Promise.all(reviews)).every(({ status }) => status.allowed)
 }
 
-type NamedObjects = { items: { metadata: { name: string; annotations?: Record<string, string> } }[] }
+type LabelledObject = {
+  metadata: { name: string; labels?: Record<string, string>; annotations?: Record<string, string> }
+}
 
-/** Removes networks and volumes of this installation whose owner has died or whose deadline has passed. */
+/** Removes networks and volumes of this installation that no pod uses, and whose owner has died or whose deadline has passed. */
 export async function reapNetworks(cluster: Cluster): Promise<number> {
   const { networks, volumes } = await testNetworks(cluster)
-  const paths = [...(networks ? [policiesPath(cluster)] : []), ...(volumes ? [claimsPath(cluster)] : [])]
-  const query = { labelSelector: `${LABEL.installation}=${cluster.installation}` }
+  if (!networks) return 0
+  const paths = volumes ? [policiesPath(cluster), claimsPath(cluster)] : [policiesPath(cluster)]
+  const found = (await Promise.all(paths.map((path) => listOwn(cluster, path)))).flat()
+  const pods = await listOwn(cluster, podsPath(cluster))
+  const used = new Set(pods.map(({ metadata }) => metadata.labels?.[LABEL.network]))
   const abandoned = new Set<string>()
-  for (const path of paths) {
-    const { items } = await cluster.kubernetes.call<NamedObjects>('GET', path, { query })
-    for (const { metadata } of items) if (await isAbandoned(metadata.annotations ?? {})) abandoned.add(metadata.name)
-  }
-  for (const name of abandoned) await removeNetwork(cluster, name)
+  for (const { metadata } of found.filter(({ metadata: { name } }) => !used.has(name)))
+    if (await isAbandoned(metadata.annotations ?? {})) abandoned.add(metadata.name)
+  for (const name of abandoned) await removeNetwork(cluster, name, { hasClaim: volumes })
   return abandoned.size
+}
+
+async function listOwn({ kubernetes, installation }: Cluster, path: string): Promise<LabelledObject[]> {
+  const query = { labelSelector: `${LABEL.installation}=${installation}` }
+  return (await kubernetes.call<{ items: LabelledObject[] }>('GET', path, { query })).items
 }

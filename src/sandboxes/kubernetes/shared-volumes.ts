@@ -66,12 +66,16 @@ async function startNext<T>(cluster: Cluster, { state, id, used, start }: Volume
   return started
 }
 
+/** Reports whether a network has a claim, which must be removed. */
+export const hasClaim = (network: SandboxNetwork): boolean => states.get(network)?.isClaimed ?? false
+
 /** Folder of a volume in the claim. The name of a volume may have characters that a path may not. */
 export const toVolumeFolder = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 20)
 
 export const claimsPath = ({ namespace }: Cluster): string => `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
 
-const CLAIM_LIFETIME_MS = 24 * 3_600_000
+/** Time in which the first pod must use the claim, if the owner cannot be asked whether it is alive. */
+const FIRST_USE_MS = 3_600_000
 
 async function createClaim(cluster: Cluster, id: string, name: string): Promise<void> {
   const { kubernetes, settings, installation, owner } = cluster
@@ -87,7 +91,7 @@ async function createClaim(cluster: Cluster, id: string, name: string): Promise<
       annotations: {
         [LABEL.network]: id,
         [LABEL.owner]: owner,
-        [LABEL.deadline]: String(Date.now() + CLAIM_LIFETIME_MS),
+        [LABEL.deadline]: String(Date.now() + FIRST_USE_MS),
       },
     },
     // All pods that use the claim run on one node.
