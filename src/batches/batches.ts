@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { z } from 'zod'
+import { setSharedBudget } from '../gateway/spend/spend.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { createConcurrencyLimit } from '../platform/concurrency.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -13,6 +14,7 @@ import type { BatchRow } from '../taskgen/pipeline/batch-state.ts'
 import * as batchState from '../taskgen/pipeline/batch-state.ts'
 import { discoverJobId, enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
 import { listDeferredJobs, listStageJobs } from '../taskgen/pipeline/enqueue.ts'
+import { toBatchBudgetId } from '../taskgen/pipeline/facts.ts'
 import { listCredentialIds, listGenerationWarnings, resolveGeneration } from '../taskgen/pipeline/resolve.ts'
 import { hasPassed, type StageName } from '../taskgen/pipeline/stage.ts'
 import {
@@ -65,6 +67,7 @@ export async function createBatch(db: Db, by: AuditActor, { repository, options,
     const budget_micros = budgetUsd === undefined ? null : toMicros(budgetUsd)
     const columns = { id, repository, ...candidateCounts, again, budget_micros }
     const row = await rows.insertGenerated(tx, columns, generation, listGenerationWarnings(options, generation))
+    await setSharedBudget(tx, { id: toBatchBudgetId(id), workspaceId: by.workspaceId, budgetMicros: budget_micros })
     await batchState.holdCredentials(tx, id, listCredentialIds(generation))
     await enqueueDiscovery(tx, id)
     await record(tx, { ...by, action: 'batch.created', subject: toRunId(id) })
@@ -136,7 +139,11 @@ export async function resumeBatch(
     else await restartDiscovery(tx, id)
     const row = await batchState.lockBatch(tx, id)
     if (!row) return
-    if (budgetUsd !== undefined && generation !== null) await rows.setBudget(tx, id, toMicros(budgetUsd))
+    if (budgetUsd !== undefined && generation !== null) {
+      const budgetMicros = toMicros(budgetUsd)
+      await rows.setBudget(tx, id, budgetMicros)
+      await setSharedBudget(tx, { id: toBatchBudgetId(id), workspaceId: by.workspaceId, budgetMicros })
+    }
     if (generation !== null) await rows.endDeferrals(tx, id)
     if (!isOpen(row)) await reopenIfUnfinished(tx, by, row)
   })

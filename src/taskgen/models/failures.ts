@@ -15,13 +15,20 @@ export function explainFailure(
   limits: ModelBudget,
 ): SpentBudget | StageDeferral {
   const kind = lastFailure?.isRecovered === false ? lastFailure.kind : null
-  if (kind === 'budget' && isBatchBudgetSmaller(limits))
+  if (isBatchBudgetSpent({ lastFailure }, limits))
     return deferCall('budget', 'The budget of the batch is spent.', limits.deferrals)
   if (kind === 'budget' && calls.succeeded === 0) return deferCall('config', MODEL_TOO_EXPENSIVE, limits.deferrals)
   const spent = SPENT_MESSAGES[kind ?? 'upstream']
   if (spent !== undefined) return { kind: 'spent', detail: spent }
   const [reason, detail] = DEFERRALS[kind ?? 'upstream'] ?? GATEWAY_REFUSED
   return deferCall(reason, detail, limits.deferrals)
+}
+
+/** Tells whether the last call failed, or its answer was cut, because the batch has no more money. */
+export function isBatchBudgetSpent({ lastFailure }: Pick<FailureTotals, 'lastFailure'>, limits: ModelBudget): boolean {
+  if (lastFailure?.isRecovered !== false) return false
+  const { kind } = lastFailure
+  return kind === 'shared_budget' || ((kind === 'budget' || kind === 'size') && isBatchBudgetSmaller(limits))
 }
 
 const isBatchBudgetSmaller = ({ budgetMicros, batchLeftMicros }: ModelBudget): boolean =>

@@ -5,7 +5,7 @@ import type { GrantTotals } from '../../gateway/totals.ts'
 import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import type { StageDeferral } from '../stage-result.ts'
-import { deferCall, explainFailure, type SpentBudget } from './failures.ts'
+import { deferCall, explainFailure, isBatchBudgetSpent, type SpentBudget } from './failures.ts'
 
 /** A prompt without tools. */
 export type ModelQuestion = Pick<ModelRequest, 'system' | 'messages'> & { shape: NonNullable<ModelRequest['shape']> }
@@ -40,6 +40,8 @@ export type OpenModelInput = ModelLimits & {
   credentialId: string
   access: Omit<ModelAccess, 'token'>
   terms: Terms
+  /** Id of the budget that all models of the batch share. */
+  sharedBudget?: string | undefined
   /** Remaining budget of the batch. Null: unlimited. */
   batchLeftMicros: number | null
   /** Number of earlier deferrals; each waits longer. */
@@ -86,6 +88,7 @@ export async function openStageModel(
     credentialId,
     callsMax,
     budgetMicros,
+    sharedBudget: input.sharedBudget,
     terms: { ...input.terms, outputTokens },
     expiresAt: new Date(Date.now() + wallMs),
   })
@@ -102,7 +105,10 @@ export async function openStageModel(
     async ask(question, signal) {
       try {
         const reply = await client.ask({ ...question, signal: AbortSignal.any([signal, deadline]) })
-        return checkServedModel(reply, await readGrant(ledger, grant.id), input)
+        const totals = await readGrant(ledger, grant.id)
+        // An answer that the budget cut is not the candidate's fault.
+        if (isBatchBudgetSpent(totals, input)) return explainFailure(totals, input)
+        return checkServedModel(reply, totals, input)
       } catch (error) {
         signal.throwIfAborted()
         if (deadline.aborted) return deferCall('provider', 'The model did not answer in time.', input.deferrals)

@@ -98,6 +98,9 @@ export type ModelRole = (typeof ROLES)[number]
 /** Returns the grantee of the grants of a task. */
 export const granteeOf = ({ batch, task }: TaskKey, role: ModelRole): string => `batch ${batch} ${task} ${role}`
 
+/** Returns the id of the budget that all models of a batch share. */
+export const toBatchBudgetId = (batch: string): string => `batch ${batch}`
+
 const GRANTEE = /^batch ([0-9a-f-]{36}) (\S+) (author|verifier)$/
 
 /** Counts the task's spend since the last count, in the transaction that stores the result. */

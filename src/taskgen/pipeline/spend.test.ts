@@ -83,6 +83,31 @@ test('a batch pauses when its budget is spent and continues with a larger one', 
   expect(Math.round(done.costUsd * 1e6)).toBe((await lab.grants()).spent)
 })
 
+test('candidates that call models at the same time do not exceed the budget of their batch', async () => {
+  const text = 'x'.repeat(120_000)
+  const limits = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, wallMs: 600_000 }
+  let workMeanwhile: (() => Promise<void>) | undefined
+  const review: StageScript['review'] = async (_, context, signal) => {
+    const model = await context.model('verifier', limits)
+    const others = workMeanwhile
+    workMeanwhile = undefined
+    await others?.()
+    const question = { system: 'You help.', shape: { name: 'answer', schema: {} } }
+    const answer = await model.ask({ ...question, messages: [{ role: 'user', text }] }, signal)
+    return answer.kind === 'deferred' ? answer : (undefined as never)
+  }
+  await using lab = await openModelGenerationLab(TWO, askingStages({ review }, text), { input: 120_000, output: 0 })
+  workMeanwhile = lab.work
+  // The authors cost 0.96, and a review costs 0.24.
+  const { run, runId } = await lab.made(TWO, { budgetUsd: 1.4 })
+  expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'budget' }, counts: { ready: 1, deferred: 1 } })
+  expect((await lab.grants()).spent).toBe(1_200_000)
+
+  await lab.resume(runId, { budgetUsd: 2 })
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 2 }, costUsd: 1.44 })
+})
+
 test('counts the spend of a task that was canceled in the middle', async () => {
   const asking = askingStages()
   const lab = await openModelGenerationLab({ easy: 1, medium: 0, hard: 0 }, asking)

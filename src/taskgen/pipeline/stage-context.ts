@@ -17,7 +17,7 @@ import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/rep
 import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
-import { granteeOf, hashInput, type ModelRole, type TaskFacts } from './facts.ts'
+import { granteeOf, hashInput, type ModelRole, type TaskFacts, toBatchBudgetId } from './facts.ts'
 import { findResult, readSpentMicros, readStageBegin, saveResult } from './sql.ts'
 import type { KnownRecipes, OnBatchStep, StageContext, StageRepository, Stages } from './stage.ts'
 
@@ -179,7 +179,7 @@ async function requireAttemptBudget(
   if (spentMicros >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
 }
 
-/** Returns the remaining budget. Spend of concurrent calls is not known yet, so a batch may slightly exceed its budget. */
+/** Returns the remaining budget. Spend of concurrent calls is not known yet; the gateway checks the shared budget too. */
 async function readRemainingMicros({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
   if (budgetMicros === null) return null
   const remaining = budgetMicros - (await readSpentMicros(db, batch))
@@ -228,6 +228,7 @@ async function openTaskModel(
       grantee: granteeOf(task, role),
       credentialId: keys[role],
       ...limits,
+      sharedBudget: toBatchBudgetId(task.batch),
       batchLeftMicros,
       deferrals: task.deferrals,
     },
