@@ -16,6 +16,7 @@ test.each([
   ['tests/test_app.py', 'test'],
   ['pkg/app_test.go', 'test'],
   ['src/app.test.tsx', 'test'],
+  ['src/actions/gt/gt.test-d.ts', 'test'],
   ['src/__tests__/app.js', 'test'],
   ['src/test/java/org/AppTest.java', 'test'],
   ['lib/app_spec.rb', 'test'],

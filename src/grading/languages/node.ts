@@ -253,7 +253,8 @@ export const node: LanguageEcosystem = {
   sources,
   tests: {
     names: [/_tests?\.(js|ts)$/, /[._-](test|spec)s?\.[cm]?[jt]sx?$/, /^tests?\.(js|ts)$/],
-    support: [],
+    // Tests of types, which compilers run.
+    support: [/[._-](test|spec)-d\.[cm]?tsx?$/],
     extensions: ['.js', '.cjs', '.mjs', '.jsx', '.ts', '.cts', '.mts', '.tsx'],
   },
   dependencyFiles: [

@@ -2,7 +2,7 @@
  * Version of the screening rules. Cached verdicts of other versions are discarded. Increment it with every change of
  * the rules.
  */
-export const SCREEN_VERSION = 3
+export const SCREEN_VERSION = 4
 
 /**
  * Reasons why a pull request is not a candidate, in the order in which they are checked. Listed in `docs/batches.md`.
