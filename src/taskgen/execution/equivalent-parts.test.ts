@@ -1,5 +1,4 @@
-// Parts of a fix that mean the same as the code before them. The first cases are reduced pull requests of spf13/cobra,
-// unjs/ufo and pallets/flask.
+// Parts of a fix that mean the same as the code before them. Named cases are reduced pull requests of public projects.
 import { afterAll, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { openTreeDiffs } from '../../../test/support/taskgen/tree-diffs.ts'
@@ -239,6 +238,13 @@ test.each<[string, string, string, string, number]>([
     2,
   ],
   [
+    'a constant of one function, and a parameter of another with its name',
+    'a.ts',
+    'function f() {\n  return h()\n}\n\nfunction g(name) {\n  return h("a")\n}\n',
+    'function f() {\n  const name = "a"\n  return h()\n}\n\nfunction g(name) {\n  return h(name)\n}\n',
+    2,
+  ],
+  [
     'a constant of Rust',
     'a.rs',
     'use b;\n\nfn f() {\n    g(5)\n}\n',
@@ -314,37 +320,11 @@ test.each<[string, string, string, string, number]>([
   expect(partsOf({ [path]: before }, { [path]: after })).toHaveLength(parts)
 })
 
-test.each(['a.pyi', 'a.d.ts', 'a.d.mts'])('attrs 1461: declarations of types in %s are no parts', (path) => {
-  expect(partsOf({ [path]: 'x: A\ny: B\n' }, { [path]: 'x: A\ny: C\n' })).toEqual([])
-})
-
-test.each([
-  ['markup in documentation on one line', '"""Filters for ``|``."""\n'],
-  ['markup in a comment', '# Filters for ``|``.\n'],
-  ['other quotes in documentation', 'def g():\n    """Splits at \'\'\'.\n\n    The text stays.\n    """\n'],
-])('jinja 1564: %s does not hide the code after it', (_, start) => {
-  const code = (body: string) => `${start}\n\ndef f(x):\n    """Returns\n\n    A value.\n    """\n${body}    return x\n`
-  const variants = variantsOf({ 'a.py': code('') }, { 'a.py': code('    if x < 3:\n        return None\n') })
-  expect(variants.map(({ kind }) => kind)).toEqual(['part', 'mutant', 'mutant'])
-})
-
-test('ufo 287: lines of documentation are not altered', () => {
-  const code = (text: string) => `function g() {\n  h()\n}\n${text}`
-  const added = `
-/**
- * @example
- * filterQuery("/foo?bar=1", (key) => key !== "bar"); // "/foo"
- */
-export function filterQuery(input: string): string {
-  if (!input.includes("?")) {
-    return input;
-  }
-  return filter(input);
-}
-`
-  const mutants = variantsOf({ 'a.ts': code('') }, { 'a.ts': code(added) }).filter(({ kind }) => kind === 'mutant')
-  expect(mutants.length).toBeGreaterThan(0)
-  expect(mutants.filter(({ before }) => before.includes(' * '))).toEqual([])
+test('a name that two files define in different ways is not replaced', () => {
+  const file = (start: string, value: string) => `import b\n\n${start}export function f() {\n  return g(${value})\n}\n`
+  const before = { 'a.ts': file('', '"a"'), 'b.ts': file('', '"a"') }
+  const after = { 'a.ts': file('const NAME = "a"\n', 'NAME'), 'b.ts': file('const NAME = "b"\n', 'NAME') }
+  expect(partsOf(before, after)).toHaveLength(4)
 })
 
 const OPTIONS = (body: string) => `def add_url_rule(self, view_func, methods, provide):

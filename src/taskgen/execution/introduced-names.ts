@@ -29,11 +29,16 @@ export function collectNames(pieces: readonly LandedPiece[], path: string, langu
     ...listTexts(lines, language),
     ...listFunctions(lines, toFamily(language)),
   ])
-  return {
-    language,
-    meanings: new Map(definitions.slice(0, NAMES_MAX)),
-    budget: { expansions: EXPANSIONS_MAX },
-  }
+  return { language, meanings: indexDefinitions(definitions), budget: { expansions: EXPANSIONS_MAX } }
+}
+
+/** A name that is defined in several ways is left out, because scopes are not read. */
+function indexDefinitions(definitions: readonly Definition[]): Map<string, NameMeaning> {
+  const meanings = new Map(definitions.slice(0, NAMES_MAX))
+  const isOther = ([name, meaning]: Definition) => JSON.stringify(meanings.get(name)) !== JSON.stringify(meaning)
+  const ambiguous = definitions.filter(([name]) => meanings.has(name)).filter(isOther)
+  for (const [name] of ambiguous) meanings.delete(name)
+  return meanings
 }
 
 /** JavaScript and TypeScript import each other. */
@@ -43,22 +48,22 @@ const readFolder = (path: string): string => path.slice(0, path.lastIndexOf('/')
 type Definition = [name: string, meaning: NameMeaning]
 
 const LITERAL = /(?<value>"(?:\\.|[^"\\]){0,400}"|'(?:\\.|[^'\\]){0,400}'|`[^`\\$]{0,400}`|-?\d[\w.]{0,40}|true|false)/
-const definition = (start: string, end: string): RegExp => new RegExp(`^${start}\\s*=\\s*${LITERAL.source}${end}$`)
-const SCRIPT_CONSTANT = definition('\\s*(?:export\\s+)?const\\s+(?<name>[\\w$]+)(?:\\s*:[^=]{1,80})?', '\\s*;?')
+const toDefinition = (start: string, end: string): RegExp => new RegExp(`^${start}\\s*=\\s*${LITERAL.source}${end}$`)
+const SCRIPT_CONSTANT = toDefinition('(?:export\\s+)?const\\s+(?<name>[\\w$]+)(?:\\s*:[^=]{1,80})?', '\\s*;?')
 
 /** Lines that define a constant with a literal value. */
 const CONSTANTS: Record<string, RegExp> = {
-  go: definition('\\s*(?:const\\s+)?(?<name>\\w+)(?:\\s+\\w+)?', '\\s*(?://.*)?'),
-  python: definition('(?<name>_*[A-Z][A-Z0-9_]*)(?:\\s*:[^=]{1,80})?', '\\s*(?:#.*)?'),
+  go: toDefinition('\\s*(?:const\\s+)?(?<name>\\w+)(?:\\s+\\w+)?', '\\s*(?://.*)?'),
+  python: toDefinition('(?<name>_*[A-Z][A-Z0-9_]*)(?:\\s*:[^=]{1,80})?', '\\s*(?:#.*)?'),
   javascript: SCRIPT_CONSTANT,
   typescript: SCRIPT_CONSTANT,
-  rust: definition('\\s*(?:pub(?:\\([^)]{1,80}\\))?\\s+)?const\\s+(?<name>\\w+)\\s*:[^=]{1,80}', '\\s*;'),
+  rust: toDefinition('(?:pub(?:\\([^)]{1,80}\\))?\\s+)?const\\s+(?<name>\\w+)\\s*:[^=]{1,80}', '\\s*;'),
 }
 
 /** Lines that give a type another name. A generic one has parameters, which are not substituted. */
 const TYPE_ALIASES: Record<string, RegExp> = {
   go: /^type (?<name>\w+) = (?<value>[^/]{1,200})$/,
-  rust: /^\s*(?:pub(?:\([^)]{1,80}\))?\s+)?type (?<name>\w+) = (?<value>[^;]{1,200});$/,
+  rust: /^(?:pub(?:\([^)]{1,80}\))?\s+)?type (?<name>\w+) = (?<value>[^;]{1,200});$/,
 }
 
 const LINE_MAX = 1000
@@ -68,7 +73,7 @@ function listTexts(lines: readonly LandedLine[], language: string): Definition[]
   return lines.flatMap(({ text, isAdded, isCode }, at) => {
     if (!isAdded || !isCode || text.length > LINE_MAX) return []
     // Without the keyword, a line of Go is a constant only in a block of constants.
-    const isAssignment = language === 'go' && !isConstantBlock[at] && !/^\s*const\b/.test(text)
+    const isAssignment = language === 'go' && !isConstantBlock[at] && !text.startsWith('const ')
     const constant = isAssignment ? [] : defineText('constant', CONSTANTS[language]?.exec(text))
     return [...constant, ...defineText('type', TYPE_ALIASES[language]?.exec(text))]
   })
@@ -88,7 +93,7 @@ function markConstantBlocks(lines: readonly LandedLine[]): boolean[] {
 }
 
 const SCRIPT_FUNCTION =
-  /^(?<indent>\s*)(?:export\s+)?(?:default\s+)?function (?<name>[\w$]+)\((?<params>[^()]*)\)[^{}]*\{$/
+  /^(?<indent>)(?:export\s+)?(?:default\s+)?function (?<name>[\w$]+)\((?<params>[^()]*)\)[^{}]*\{$/
 const SCRIPT_METHOD =
   /^(?<indent>\s+)(?:(?:public|private|protected)\s+)?(?<name>(?!(?:if|for|while|switch|catch|with|function)\b)[\w$]+)\((?<params>[^()]*)\)[^{}]*\{$/
 
@@ -99,7 +104,7 @@ const FUNCTION_HEADS: Record<string, readonly RegExp[]> = {
   javascript: [SCRIPT_FUNCTION, SCRIPT_METHOD],
 }
 const ARROW_FUNCTION =
-  /^\s*(?:export\s+)?const (?<name>[\w$]+) = \((?<params>[^()]*)\)(?:\s*:[^=]{1,80})? => (?<result>[^{\s].*?);?$/
+  /^(?:export\s+)?const (?<name>[\w$]+) = \((?<params>[^()]*)\)(?:\s*:[^=]{1,80})? => (?<result>[^{\s].*?);?$/
 
 /** Longer functions are not compared with the code that they may have replaced. */
 const BODY_LINES_MAX = 40

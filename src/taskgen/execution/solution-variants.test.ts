@@ -171,6 +171,42 @@ test('whole files as context show that a line belongs to a type which begins far
   expect(applied(treeOf({ 'a.ts': file('f(1)') }), part?.patch ?? '')).toBe(treeOf({ 'a.ts': file('f(1)') }))
 })
 
+const variantsOf = (before: Record<string, string>, after: Record<string, string>) =>
+  listVariants(diff(treeOf(before), treeOf(after), 1000), ALL)
+
+test.each(['a.pyi', 'a.d.ts', 'a.d.mts'])('attrs 1461: declarations of types in %s are no parts', (path) => {
+  expect(variantsOf({ [path]: 'x: A\ny: B\n' }, { [path]: 'x: A\ny: C\n' })).toEqual([])
+})
+
+test.each([
+  ['markup in documentation on one line', '"""Filters for ``|``."""\n'],
+  ['markup in a comment', '# Filters for ``|``.\n'],
+  ['other quotes in documentation', 'def g():\n    """Splits at \'\'\'.\n\n    The text stays.\n    """\n'],
+])('jinja 1564: %s does not hide the code after it', (_, start) => {
+  const code = (body: string) => `${start}\n\ndef f(x):\n    """Returns\n\n    A value.\n    """\n${body}    return x\n`
+  const variants = variantsOf({ 'a.py': code('') }, { 'a.py': code('    if x < 3:\n        return None\n') })
+  expect(variants.map(({ kind }) => kind)).toEqual(['part', 'mutant', 'mutant'])
+})
+
+test('ufo 287: lines of documentation are not altered', () => {
+  const code = (text: string) => `function g() {\n  h()\n}\n${text}`
+  const added = `
+/**
+ * @example
+ * filterQuery("/foo?bar=1", (key) => key !== "bar"); // "/foo"
+ */
+export function filterQuery(input: string): string {
+  if (!input.includes("?")) {
+    return input;
+  }
+  return filter(input);
+}
+`
+  const mutants = variantsOf({ 'a.ts': code('') }, { 'a.ts': code(added) }).filter(({ kind }) => kind === 'mutant')
+  expect(mutants.length).toBeGreaterThan(0)
+  expect(mutants.filter(({ before }) => before.includes(' * '))).toEqual([])
+})
+
 test.each(['f(a: ', 'a<b', 'type A = ', 'x ? '])('reads types of %j in linear time', async (piece) => {
   const patch = (text: string) => diff(treeOf({ 'a.ts': 'f()\n' }), treeOf({ 'a.ts': `f()\n${text}\n` }))
   const patches = [patch(piece.repeat(400_000 / piece.length)), patch(`${piece}\n`.repeat(20_000))]
