@@ -1,17 +1,28 @@
+/** `value`: a line of a multi-line string that is not documentation. `other`: documentation. */
+type PythonLine = 'code' | 'value' | 'other'
+
 /**
- * Returns for each line of a piece of a Python file whether it is code. Lines of a multi-line string are not. A piece that
- * begins inside of documentation is recognised by its prose.
+ * Classifies the lines, with their signs, of a piece of a Python file. A piece that begins inside of documentation is
+ * recognised by its prose.
  */
-export function listCodeLines(lines: readonly string[]): boolean[] {
+export function classifyLines(lines: readonly string[]): PythonLine[] {
   const firstEdge = lines.findIndex((line) => readQuotes(line, null) !== null)
   const startsInside = lines.slice(0, firstEdge === -1 ? lines.length : firstEdge).some(isProse)
   let open: OpenString = startsInside ? 'unknown' : null
-  return lines.map((line) => {
+  let isValue = false
+  return lines.map((line, at) => {
     const before = open
     open = readQuotes(line, before)
-    return before === null && open === null
+    if (before === null && open !== null) isValue = !STARTS_STRING.test(line) || CONTINUES.test(lines[at - 1] ?? '')
+    if (before === null && open === null) return 'code'
+    return isValue ? 'value' : 'other'
   })
 }
+
+/** A line, with its sign, that begins with a multi-line string. */
+const STARTS_STRING = /^.\s*[rRuUbB]{0,2}(?:"""|''')/
+/** The end of a line after which a string is a value. */
+const CONTINUES = /[([{,=+%\\]\s*$/
 
 /** Quotes of the multi-line string that a position is in. `unknown`: the string begins above the piece. */
 type OpenString = '"""' | "'''" | 'unknown' | null

@@ -188,6 +188,15 @@ test.each([
   expect(variants.map(({ kind }) => kind)).toEqual(['part', 'mutant', 'mutant'])
 })
 
+test.each([
+  ['SQL = """\n', '\n"""\n'],
+  ['pattern = compile(\n    r"""\n', '\n    """,\n    VERBOSE,\n)\n'],
+])('jinja 1171: a multi-line string that is a value is a part, and is not altered: %j', (start, end) => {
+  const text = (digits: string) => `def f():\n    """Reads.\n\n    A number.\n    """\n${start}${digits}${end}f()\n`
+  const variants = variantsOf({ 'a.py': text('[0-7]') }, { 'a.py': text('[0-9] 1') })
+  expect(variants.map(({ kind, before }) => [kind, before])).toEqual([['part', '[0-9] 1']])
+})
+
 test('ufo 287: lines of documentation are not altered', () => {
   const code = (text: string) => `function g() {\n  h()\n}\n${text}`
   const added = `

@@ -4,7 +4,7 @@ import { decodeText, PATCH_SECTION, unquotePath } from '../candidates/read-diffs
 import { scanCode } from '../lint/exposed-symbols.ts'
 import { expandNames } from './expand-names.ts'
 import { collectNames, type IntroducedNames, type LandedPiece } from './introduced-names.ts'
-import { listCodeLines, removeAnnotations } from './python-code.ts'
+import { classifyLines, removeAnnotations } from './python-code.ts'
 import { listMutations } from './solution-mutants.ts'
 import { listTypeLines, removeTypes } from './typescript-code.ts'
 
@@ -71,11 +71,11 @@ function createNameLookup(files: readonly VariantFile[]): (file: VariantFile) =>
   }
 }
 
-const listLandedLines = ({ lines, isCode }: PatchHunk): LandedPiece['lines'] =>
+const listLandedLines = ({ lines, kinds }: PatchHunk): LandedPiece['lines'] =>
   lines.flatMap((line, at) =>
     line.startsWith('-')
       ? []
-      : [{ text: decodeText(line.slice(1)), isAdded: line.startsWith('+'), isCode: isCode['+'][at] === true }],
+      : [{ text: decodeText(line.slice(1)), isAdded: line.startsWith('+'), isCode: kinds['+'][at] === 'code' }],
   )
 
 /** Behaviour of the lines of a run before and after the change. */
@@ -118,9 +118,11 @@ type PatchHunk = {
   oldStart: number
   newStart: number
   lines: string[]
-  /** For each side, whether a line belongs to it and is code rather than documentation or a declaration of types. */
-  isCode: Record<Side, boolean[]>
+  /** For each side, the kind of each line. */
+  kinds: Record<Side, LineKind[]>
 }
+/** `value`: text of a multi-line string. `other`: documentation, a declaration of types, or a line of the other side. */
+type LineKind = 'code' | 'value' | 'other'
 /** The file before and after the change. */
 type Side = '-' | '+'
 
@@ -148,19 +150,19 @@ function parseFiles(source: string): VariantFile[] {
 function parseHunk(body: string, language: SourceLanguage | undefined): PatchHunk {
   const [, oldStart, newStart] = RANGES.exec(body) ?? []
   const lines = body.replace(/\n$/, '').split('\n').slice(1)
-  const isCode = { '-': markSide(lines, '+', language), '+': markSide(lines, '-', language) }
-  return { oldStart: Number(oldStart), newStart: Number(newStart), lines, isCode }
+  const kinds = { '-': classifySide(lines, '+', language), '+': classifySide(lines, '-', language) }
+  return { oldStart: Number(oldStart), newStart: Number(newStart), lines, kinds }
 }
 
-/** Marks the lines of one side of a hunk that are code. */
-function markSide(lines: readonly string[], other: Side, language: SourceLanguage | undefined): boolean[] {
+/** Classifies the lines of one side of a hunk. */
+function classifySide(lines: readonly string[], other: Side, language: SourceLanguage | undefined): LineKind[] {
   const isOnSide = lines.map((line) => !line.startsWith(other))
-  const marks = markCode(
+  const kinds = classifyCode(
     lines.filter((_, at) => isOnSide[at]),
     language,
   )
   let next = 0
-  return isOnSide.map((isOn) => isOn && marks[next++] === true)
+  return isOnSide.map((isOn) => (isOn ? (kinds[next++] ?? 'other') : 'other'))
 }
 
 const isChange = (line: string): boolean => line.startsWith('+') || line.startsWith('-')
@@ -210,18 +212,18 @@ const TYPING_REMOVERS: Record<string, (code: string) => string> = { python: remo
 const listSideLines = ({ hunk, from, to }: ChangeRun, side: Side): string[] =>
   hunk.lines
     .slice(from, to)
-    .filter((_, at) => hunk.isCode[side][from + at])
+    .filter((_, at) => hunk.kinds[side][from + at] !== 'other')
     .map((line) => line.slice(1))
 
 /** Matches a line of a block comment that begins with an asterisk, as all lines of documentation do. */
 const COMMENT_LINE = /^.\s*(?:\/\*\*?|\*\/|\*(?:\s.*)?)\s*$/
 
-/** Returns for each line, with its sign, whether it is code rather than documentation or a declaration of types. */
-function markCode(lines: readonly string[], language: SourceLanguage | undefined): boolean[] {
-  if (language?.name === 'python') return listCodeLines(lines)
+/** Classifies lines, with their signs, of one file. */
+function classifyCode(lines: readonly string[], language: SourceLanguage | undefined): LineKind[] {
+  if (language?.name === 'python') return classifyLines(lines)
   const areTypes = language?.name === 'typescript' ? listTypeLines(lines.map((line) => line.slice(1))) : []
   const hasBlockComments = language === undefined || language.comments.endsWith('slashes')
-  return lines.map((line, at) => !areTypes[at] && !(hasBlockComments && COMMENT_LINE.test(line)))
+  return lines.map((line, at) => (areTypes[at] || (hasBlockComments && COMMENT_LINE.test(line)) ? 'other' : 'code'))
 }
 
 type RenderVariant = (run: ChangeRun, lines: readonly string[]) => string
@@ -249,7 +251,8 @@ function mutateRun(run: NumberedRun, render: RenderVariant): BuildVariant[] {
   const at = lines.findIndex((line) => line.startsWith('+'))
   if (at < 0) return []
   const added = lines.slice(at).map((line) => line.slice(1))
-  const isCode = ({ from }: { from: number }) => run.hunk.isCode['+'][run.from + at + from]
+  // Strings often contain another language.
+  const isCode = ({ from }: { from: number }) => run.hunk.kinds['+'][run.from + at + from] === 'code'
   const mutations = listMutations(added, run.file.language?.name ?? '').filter(isCode)
   return mutations.map(({ from, to, replacement }) => () => {
     const altered = [...added.slice(0, from), ...replacement, ...added.slice(to)].map((line) => `+${line}`)
