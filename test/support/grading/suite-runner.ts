@@ -16,6 +16,7 @@ import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { Image, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { startDockerd } from '../dockerd.ts'
+import { provideImage } from '../sandboxes/imported-image.ts'
 
 type SuiteTree = Record<string, string>
 
@@ -70,7 +71,7 @@ type OpenedProvider = { provider: SandboxProvider; close(): Promise<void> }
 
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, rootfs: string): Promise<OpenedProvider> {
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
-  await provider.importRootfs(rootfs, TESTS_IMAGE)
+  await provideImage(dataFolder, rootfs, TESTS_IMAGE)
   return { provider, close: async () => {} }
 }
 

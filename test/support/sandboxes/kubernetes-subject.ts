@@ -8,9 +8,9 @@ import { connectKubernetes, type Kubernetes } from '../../../src/sandboxes/kuber
 import { type OpenedSettings, parseKubeconfig, parseSettings } from '../../../src/sandboxes/kubernetes/connection.ts'
 import { locateRegistryFiles, RegistrySettings } from '../../../src/sandboxes/kubernetes/registry-settings.ts'
 import { createKubernetesProvider } from '../../../src/sandboxes/kubernetes.ts'
-import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { Image, ImageSource, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../base-image.ts'
+import { provideImage } from './imported-image.ts'
 import type { ProviderUnderTest } from './provider-under-test.ts'
 
 /** Kubeconfig of a cluster in which tests may create and remove namespaces. Undefined: the tests are skipped. */
@@ -31,8 +31,7 @@ export const testStorageClass = process.env.ASSAY_TEST_STORAGE_CLASS
 /** Imports the base image for builds into a data folder, because the test machine may reach no public registry. */
 export async function importBuildBase(dataFolder: string): Promise<void> {
   if (testRegistry === undefined) return
-  const options = { dataFolder, runtime: 'bwrap', allowHostBase: false, log: createLog('silent') } as const
-  await createLocalProvider(options).importRootfs(await baseRootfs(), BASE_IMAGE)
+  await provideImage(dataFolder, await baseRootfs(), BASE_IMAGE)
 }
 
 /** Images that the test cluster pulls or already has. */

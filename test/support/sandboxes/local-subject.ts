@@ -7,6 +7,7 @@ import { createLog } from '../../../src/platform/log.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { ImageSource } from '../../../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../base-image.ts'
+import { provideImage } from './imported-image.ts'
 import { processesNaming } from './processes.ts'
 import type { ProviderUnderTest } from './provider-under-test.ts'
 
@@ -19,7 +20,11 @@ export async function createLocalSubject(
 ): Promise<ProviderUnderTest> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'assay-local-'))
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
-  const image = await provider.importRootfs(rootfs ?? (await baseRootfs()), 'debian:bookworm-slim')
+  const name = 'debian:bookworm-slim'
+  // The cache belongs to another user than a root file system of one's own.
+  const image = rootfs
+    ? await provider.importRootfs(rootfs, name)
+    : await provideImage(dataFolder, await baseRootfs(), name)
   return {
     provider,
     image,

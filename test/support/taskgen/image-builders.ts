@@ -9,6 +9,7 @@ import type { SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { type DebianSuite, equippedRootfs } from '../base-image.ts'
 import { startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
+import { provideImage } from '../sandboxes/imported-image.ts'
 
 export type Builder = AsyncDisposable & { provider: SandboxProvider; folder: string }
 
@@ -44,7 +45,7 @@ async function openLocal(folder: string, bases: Bases, remove: () => Promise<voi
     buildHosts: PACKAGE_HOSTS,
     log,
   })
-  for (const { name, rootfs } of bases) await provider.importRootfs(rootfs, name)
+  for (const { name, rootfs } of bases) await provideImage(folder, rootfs, name)
   return { provider, folder, [Symbol.asyncDispose]: remove }
 }
 

@@ -17,6 +17,7 @@ import type { TrialRequest } from '../../../src/trials/trial-request.ts'
 import { baseRootfs } from '../base-image.ts'
 import { startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
+import { provideImage } from '../sandboxes/imported-image.ts'
 import { createNamespace, importBuildBase, testKubeconfig } from '../sandboxes/kubernetes-subject.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
@@ -85,8 +86,8 @@ async function openKubernetes(dataFolder: string): Promise<OpenedProvider> {
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
   const log = createLog('silent')
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, buildHosts: PACKAGE_HOSTS, log })
-  await provider.importRootfs(await baseRootfs(), IMAGE)
-  for (const { name, rootfs } of images) await provider.importRootfs(await rootfs(), name)
+  await provideImage(dataFolder, await baseRootfs(), IMAGE)
+  for (const { name, rootfs } of images) await provideImage(dataFolder, await rootfs(), name)
   return { provider, close: async () => {} }
 }
 
