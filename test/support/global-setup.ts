@@ -1,5 +1,4 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
@@ -7,6 +6,7 @@ import { connect } from '../../src/platform/db/db.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
 import { startPostgres } from '../../src/platform/postgres/postgres.ts'
 import { toDatabaseUrl } from '../../src/store.ts'
+import { databaseFolder } from './system-postgres.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -19,7 +19,7 @@ declare module 'vitest' {
 }
 
 /** Vitest calls this for each project. All projects of a run share one server, template and record, found by pid. */
-const folder = join(tmpdir(), `assay-tests-${process.pid}`)
+const folder = join(databaseFolder(), `assay-tests-${process.pid}`)
 const ledger = `${folder}-ledger`
 const template = `assay_template_${process.pid}`
 

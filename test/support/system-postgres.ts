@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export type SystemPostgres = {
 
 /** Starts a temporary cluster of the system's PostgreSQL. Its folder is deleted at the end. */
 export async function startSystemPostgres(bin: string, { durable = false } = {}): Promise<SystemPostgres> {
-  const folder = mkdtempSync(join(tmpdir(), 'assay-system-postgres-'))
+  const folder = mkdtempSync(join(durable ? tmpdir() : databaseFolder(), 'assay-system-postgres-'))
   const user = process.getuid?.() === 0 ? accountOf('postgres') : undefined
   if (user) chownSync(folder, user.uid, user.gid)
   const run = (program: string, ...options: string[]) =>
@@ -45,6 +45,17 @@ export async function startSystemPostgres(bin: string, { durable = false } = {})
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+const MEMORY_FOLDER = '/dev/shm'
+/** Free space that the databases of a whole run surely fit into. */
+const MEMORY_BYTES_MIN = 4 * 2 ** 30
+
+/** Returns the parent folder of servers whose data may be lost: in memory, where creating a database is cheaper, or on disk. */
+export function databaseFolder(): string {
+  if (!existsSync(MEMORY_FOLDER)) return tmpdir()
+  const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
+  return bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : tmpdir()
 }
 
 const STARTS_MAX = 50
