@@ -31,7 +31,7 @@ export const testStorageClass = process.env.ASSAY_TEST_STORAGE_CLASS
 /** Imports the base image for builds into a data folder, because the test machine may reach no public registry. */
 export async function importBuildBase(dataFolder: string): Promise<void> {
   if (testRegistry === undefined) return
-  await provideImage(dataFolder, await baseRootfs(), BASE_IMAGE)
+  await provideImage(dataFolder, await baseRootfs(), BASE_IMAGE, { builds: true })
 }
 
 /** Images that the test cluster pulls or already has. */

@@ -24,7 +24,7 @@ export async function createLocalSubject(
   // The cache belongs to another user than a root file system of one's own.
   const image = rootfs
     ? await provider.importRootfs(rootfs, name)
-    : await provideImage(dataFolder, await baseRootfs(), name)
+    : await provideImage(dataFolder, await baseRootfs(), name, { builds: true })
   return {
     provider,
     image,

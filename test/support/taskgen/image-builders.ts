@@ -45,7 +45,7 @@ async function openLocal(folder: string, bases: Bases, remove: () => Promise<voi
     buildHosts: PACKAGE_HOSTS,
     log,
   })
-  for (const { name, rootfs } of bases) await provideImage(folder, rootfs, name)
+  for (const { name, rootfs } of bases) await provideImage(folder, rootfs, name, { builds: true })
   return { provider, folder, [Symbol.asyncDispose]: remove }
 }
 

@@ -86,7 +86,7 @@ async function openKubernetes(dataFolder: string): Promise<OpenedProvider> {
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
   const log = createLog('silent')
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, buildHosts: PACKAGE_HOSTS, log })
-  await provideImage(dataFolder, await baseRootfs(), IMAGE)
+  await provideImage(dataFolder, await baseRootfs(), IMAGE, { builds: true })
   for (const { name, rootfs } of images) await provideImage(dataFolder, await rootfs(), name)
   return { provider, close: async () => {} }
 }
