@@ -63,11 +63,9 @@ def query(sql):
 
 
 def create():
-    query("create table shelves (name text primary key, number integer not null check (number >= 0))")
-
-
-def drop():
-    query("drop table if exists shelves")
+    """Starts with empty shelves."""
+    columns = "name text primary key, number integer not null check (number >= 0)"
+    query(f"drop table if exists shelves; create table shelves ({columns})")
 
 
 def add(name, number):
@@ -118,10 +116,7 @@ from pantry import shelves
 
 @pytest.fixture(autouse=True)
 def table():
-    shelves.drop()
     shelves.create()
-    yield
-    shelves.drop()
 
 
 def test_shelves_are_empty_at_first():
