@@ -176,7 +176,7 @@ const buildFillContainer = (image: string, { unfilled }: PodVolumes) => ({
   env: PROGRAM_ENV,
   workingDir: '/',
   securityContext: LOCKED_DOWN,
-  resources: buildHelperResources('64Mi'),
+  resources: buildHelperResources({ requested: '64Mi', limit: '64Mi' }),
   volumeMounts: [
     { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
     { name: 'volumes', mountPath: VOLUMES_FOLDER },
