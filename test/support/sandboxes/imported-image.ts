@@ -45,7 +45,7 @@ export async function provideImage(
 }
 
 /** Files that determine the result of an import. */
-const IMPORT_CODE = ['local/buildah.ts', 'local/image-store.ts', 'local/import-image.ts', 'kernel/tree-digest.ts']
+const IMPORT_CODE = ['local/buildah.ts', 'local/image-store.ts', 'local/import-image.ts', 'kernel/prepare-image.ts']
 
 /** Returns a data folder of the cache into which a root file system was imported. */
 async function importOnce(rootfs: string): Promise<string> {
