@@ -27,6 +27,7 @@ import {
 } from './seal.ts'
 import {
   activateMasterKey,
+  deleteDeadKeyHolders,
   deleteKeyHolder,
   findActiveMasterKey,
   listKeyHoldersWithout,
@@ -193,7 +194,8 @@ export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_INTERVAL_MS 
 export async function requireHeldByAll(db: Db, masterKeyId: string): Promise<void> {
   const deadline = performance.now() + KEY_READ_TIMEOUT_MS
   for (;;) {
-    const processesWithoutKey = await listKeyHoldersWithout(db, masterKeyId, ALIVE_SECONDS)
+    await deleteDeadKeyHolders(db, ALIVE_SECONDS)
+    const processesWithoutKey = await listKeyHoldersWithout(db, masterKeyId)
     if (processesWithoutKey.length === 0) return
     if (performance.now() > deadline) throw new MasterKeyRefused(describeProcessesWithoutKey(processesWithoutKey))
     await pause(RECHECK_MS)

@@ -37,9 +37,12 @@ export const upsertKeyHolder = (db: Db, { id, host, processId, masterKeyIds }: K
 
 export const deleteKeyHolder = (db: Db, id: string) => db.deleteFrom('key_holders').where('id', '=', id).execute()
 
-/** Removes the entries of dead processes, and lists the processes that cannot read this key. */
-export async function listKeyHoldersWithout(db: Db, masterKeyId: string, withinSeconds: number) {
-  await sql`delete from key_holders where seen_at < now() - make_interval(secs => ${withinSeconds})`.execute(db)
+/** Deletes the entries of processes that were not seen for this time. */
+export const deleteDeadKeyHolders = (db: Db, seconds: number) =>
+  sql`delete from key_holders where seen_at < now() - make_interval(secs => ${seconds})`.execute(db)
+
+/** Lists the processes that cannot read this key. */
+export async function listKeyHoldersWithout(db: Db, masterKeyId: string) {
   const { rows } = await sql<{ host: string; processId: number }>`
     select host, process_id as "processId" from key_holders
     where not ${masterKeyId} = any (master_key_ids) order by host, process_id`.execute(db)
