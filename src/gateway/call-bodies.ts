@@ -49,7 +49,7 @@ export function startCallRecord(
   }
 }
 
-/** Returns the beginning of a body that is too long. */
+/** Returns a body as text, or its beginning if it is too long. */
 function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): { bytes: number; body: string } {
   const all = Buffer.concat(chunks)
   // The key is hidden before the text is truncated: half of a key at the end would not be found.
@@ -96,8 +96,8 @@ export async function openCallBodies(
 const SWEEP_BATCH = 500
 
 /**
- * Deletes bodies that were recorded more than `days` ago, as long as artifacts are stored. The blob is deleted before the
- * reference to it, because a row whose blob is missing does no harm.
+ * Deletes bodies that were recorded more than `days` ago. The blob is deleted before the reference to it, because a row
+ * whose blob is missing does no harm.
  */
 export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<void> {
   for (;;) {

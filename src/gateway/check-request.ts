@@ -12,6 +12,7 @@ export type AcceptedRequest = {
   parsed: ParsedRequest
   /** Providers add a prompt of their own to requests with tools. */
   hasTools: boolean
+  /** Name of the auxiliary model that the request asks for. Null if it asks for the grant's own. */
   helper: string | null
   levelAsked: NewCall['levelAsked']
 }

@@ -13,13 +13,14 @@ type Operands = [string, string]
 
 /** Returns a reason if a statement compares two files of the submission. */
 export function findComparison(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
-  const areForeign = ([one, other]: Operands): boolean => {
+  const haveDifferentOrigins = ([one, other]: Operands): boolean => {
     const [ones, others] = [listOrigins(flow, scope, one), listOrigins(flow, scope, other)]
     return ones.length > 0 && others.length > 0 && !ones.some((origin) => others.includes(origin))
   }
-  const areForeignFiles = (paths: readonly string[]): boolean =>
+  const areSubmittedFiles = (paths: readonly string[]): boolean =>
     paths.slice(0, 2).every((path) => isSubmittedPath(flow, scope, path))
-  const isComparing = listEqualities(flow, code).some(areForeign) || listCalls(flow, code, FILES).some(areForeignFiles)
+  const isComparing =
+    listEqualities(flow, code).some(haveDifferentOrigins) || listCalls(flow, code, FILES).some(areSubmittedFiles)
   return isComparing ? COMPARED : undefined
 }
 
@@ -55,9 +56,9 @@ function isSubmittedPath(flow: PythonFlow, scope: PythonScope, path: string): bo
 }
 
 /**
- * Returns a reason if tests read files and assert nothing about them but their form: types, keys, lengths, bounds. Any
- * other comparison counts, whatever its operands are, and so do absent files and calls with two arguments, which may
- * compare them.
+ * Returns a reason if tests read files and assert nothing about them but their form: types, keys, lengths, bounds. Three
+ * things show that they assert more: a comparison of anything else, a file that must not exist, and a call with two
+ * arguments, which may compare them.
  */
 export function findFormChecks(flow: PythonFlow, readOthers: () => readonly PythonFlow[]): string | undefined {
   const codes = flow.statements.map(({ code }) => code)

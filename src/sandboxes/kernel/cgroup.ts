@@ -33,7 +33,7 @@ const MOVES_MAX = 20
 
 /**
  * Finds the cgroup that was delegated to this process, as by `Delegate=yes` in a unit of systemd. The kernel allows limits
- * only in cgroups whose parent has no processes, so that all processes of the delegated cgroup move into a child of it.
+ * only in cgroups whose parent has no processes, so all processes of the delegated cgroup are moved into a child of it.
  */
 async function enterDelegated(unified: string): Promise<CgroupLayout | undefined> {
   const path = parseDelegatedPath(await readFile('/proc/self/cgroup', 'utf8'))

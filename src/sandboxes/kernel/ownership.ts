@@ -110,18 +110,18 @@ export function sendKill(pid: number): void {
   }
 }
 
-const FOLDER_SUFFIX = '.trial'
+const SCRATCH_KIND = '.trial'
 
 /** Opens a temporary folder whose name identifies this process, so that it is removed even if the process dies. */
 export async function openScratchFolder(parent: string): Promise<AsyncDisposable & { path: string }> {
   await mkdir(parent, { recursive: true })
-  const path = await mkdtemp(join(parent, await buildOwnedPrefix(FOLDER_SUFFIX)))
+  const path = await mkdtemp(join(parent, await buildOwnedPrefix(SCRATCH_KIND)))
   return { path, [Symbol.asyncDispose]: () => removeTree(path) }
 }
 
 /** Removes the folders of dead processes. Returns their number. */
 export async function reapScratchFolders(parent: string): Promise<number> {
-  const names = await listOrphans(parent, FOLDER_SUFFIX)
+  const names = await listOrphans(parent, SCRATCH_KIND)
   for (const name of names) await removeTree(join(parent, name))
   return names.length
 }
