@@ -131,9 +131,14 @@ type RequestOrigin = { caller: Caller | undefined; address: string }
 /** Takes a slot for an open request, waiting for a free one. */
 export type TakeOpenSlot = (endpoint: Endpoint, outgoing: ServerResponse, from: RequestOrigin) => Promise<OpenRequest>
 
+/** Maximum number of long requests of a workspace that work at once: downloads of datasets and searches in repositories. */
+export const LONG_REQUESTS_MAX = 4
+
 type OpenRequest = {
   /** Takes a slot for the work of the request, when unread answers of its workspace leave memory for it. */
   takeWorkSlot(): Promise<Disposable | undefined>
+  /** Runs the work of the request. Of work that reports progress and takes long, some of a workspace runs at a time. */
+  runWork<T>(work: () => Promise<T>): Promise<T>
   /** Counts the answer, which is in memory until the client has read it. */
   countAnswer(bytes: number): void
 }
@@ -145,6 +150,7 @@ type OpenRequest = {
 export function createFairShares(requestsAtOnce: number): TakeOpenSlot {
   const open = createSlots(OPEN_REQUESTS_MAX)
   const work = createSlots(requestsAtOnce)
+  const long = createSlots(LONG_REQUESTS_MAX)
   const unread = createUnreadAnswers()
   return async (endpoint, outgoing, { caller, address }) => {
     const share = caller ? toScope(caller) : `address ${address}`
@@ -156,6 +162,11 @@ export function createFairShares(requestsAtOnce: number): TakeOpenSlot {
         // Done while the request holds a slot, because all waiting requests continue at once.
         await unread.makeRoom(share)
         return slot
+      },
+      async runWork(run) {
+        if (endpoint.progress === undefined) return run()
+        using _slot = await long(share)
+        return await run()
       },
       countAnswer: (bytes) => unread.add(share, outgoing, bytes),
     }
@@ -169,7 +180,7 @@ function holdUntilAnswered(slot: Disposable, { events }: Endpoint, outgoing: Ser
 }
 
 /**
- * Takes a slot for the work of a request, except for work that reports progress: it takes minutes and mostly waits.
+ * Takes a slot for the work of a request, except for work that reports progress: it takes minutes, and `runWork` limits it.
  * Uploads take long too, and have slots of their own.
  */
 async function takeWorkSlot(work: TakeSlot, endpoint: Endpoint, outgoing: ServerResponse, share: string) {

@@ -1,11 +1,14 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts'
 import { createKey, listKeys, readWorkspace } from '../../workspaces/schema.ts'
 import { lock, transact } from '../db/db.ts'
-import { OPEN_REQUESTS_MAX } from './admit.ts'
+import { createFairShares, LONG_REQUESTS_MAX, OPEN_REQUESTS_MAX } from './admit.ts'
+import type { Endpoint } from './endpoint.ts'
 
 const CONNECTIONS = 6
 const REQUESTS = 40
@@ -38,6 +41,29 @@ test('a workspace whose requests wait leaves database connections for other work
 
   await release()
   expect(new Set((await Promise.all(sent)).map(({ status }) => status))).toEqual(new Set([201]))
+})
+
+test('only some of the long requests of a workspace work at once, and they delay no other workspace', async () => {
+  const takeOpenSlot = createFairShares(CONNECTIONS)
+  const endpoint = { progress: z.object({}) } as unknown as Endpoint
+  const outgoing = new EventEmitter() as ServerResponse
+  const release = Promise.withResolvers<void>()
+  const working: string[] = []
+  const send = async (address: string) => {
+    const open = await takeOpenSlot(endpoint, outgoing, { caller: undefined, address })
+    await open.runWork(async () => {
+      working.push(address)
+      await release.promise
+    })
+  }
+  const sent = Array.from({ length: 10 }, () => send('busy'))
+  sent.push(send('other'))
+  await expect.poll(() => working).toContain('other')
+  expect(working.filter((address) => address === 'busy')).toHaveLength(LONG_REQUESTS_MAX)
+
+  release.resolve()
+  await Promise.all(sent)
+  expect(working).toHaveLength(11)
 })
 
 /** Sends a request whose body does not end. */

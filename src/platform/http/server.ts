@@ -253,7 +253,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     if (endpoint.query) call.query = validate(endpoint.query, readQuery(c.req.url), '/query')
     if (endpoint.body) call.body = validate(endpoint.body, sent)
     const work = limitFailedSignIns(limits, endpoint, { address, body: call.body }, (onProgress) =>
-      runHandler(route, { ...call, onProgress }, found, incoming.headers['idempotency-key']),
+      open.runWork(() => runHandler(route, { ...call, onProgress }, found, incoming.headers['idempotency-key'])),
     )
     const answer = await (wantsEvents(endpoint, incoming)
       ? streamProgress(deps, requestId, work)
