@@ -47,7 +47,7 @@ const PURE = [
   'taskgen/authoring/sanitise',
   'taskgen/review/(model-review|difficulty|test-assertions|edit-solution)',
   'taskgen/environment/dockerfile',
-  'taskgen/execution/(judge-runs|python-code|solution-variants|typescript-code)',
+  'taskgen/execution/(expand-names|introduced-names|judge-runs|python-code|solution-(mutants|variants)|typescript-code)',
   'taskgen/assembly/generated-task',
   'statistics/[^/.]+',
   'comparisons/statistics/(answer|trial-grid)',

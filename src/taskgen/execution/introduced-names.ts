@@ -1,5 +1,5 @@
 /** One line of a file after a change, as far as a patch shows it. */
-export type LandedLine = { text: string; isAdded: boolean; isCode: boolean }
+type LandedLine = { text: string; isAdded: boolean; isCode: boolean }
 /** Consecutive lines of one file. `language` is the name of a source language. */
 export type LandedPiece = { path: string; language: string; lines: readonly LandedLine[] }
 
