@@ -266,6 +266,20 @@ test.each<[string, string, string, string, number]>([
     2,
   ],
   [
+    'a function beside a comparison',
+    'a.py',
+    'import b\n\ndef f(a, c):\n    return c == a or 1\n',
+    'import b\n\ndef or_one(x):\n    return x or 1\n\ndef f(a, c):\n    return c == or_one(a)\n',
+    2,
+  ],
+  [
+    'a function that names a key after its parameter',
+    'a.ts',
+    'import b\n\nfunction f(a: A) {\n  return g({ a })\n}\n',
+    'import b\n\nconst make = (one: A) => ({ one })\n\nfunction f(a: A) {\n  return g(make(a))\n}\n',
+    2,
+  ],
+  [
     'an arrow function',
     'a.ts',
     'import b\n\nfunction f(a: A) {\n  return g(a.b.trim() || "x")\n}\n',

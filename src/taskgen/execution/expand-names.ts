@@ -24,8 +24,11 @@ function expandStatement(line: string, { meanings, budget }: IntroducedNames): s
   if (meaning?.kind !== 'function' || readResult(meaning.body) !== undefined || budget.expansions <= 0) return undefined
   budget.expansions -= 1
   const values = splitArguments(args)
+  const body = meaning.body.join('\n')
   if (values.length !== meaning.params.length || !values.every((value) => /^[\w$.]+$/.test(value))) return undefined
-  return renderStatement(before, substitute(meaning.body.join('\n'), meaning.params, values))
+  return keepsKeys(body, meaning.params, values)
+    ? renderStatement(before, substitute(body, meaning.params, values))
+    : undefined
 }
 
 /** Renders the statements of a function so that they return or assign its result. */
@@ -85,7 +88,12 @@ function expandCall(
   const call = readCall(place)
   if (result === undefined || !call || DEFINES.test(place.masked.slice(Math.max(0, place.index - 20), place.index)))
     return undefined
-  const isSame = call.values.length === params.length && keepsOrder(result, params, call.values)
+  // Several results are not the same as several arguments.
+  const isSame =
+    call.values.length === params.length &&
+    keepsOrder(result, params, call.values) &&
+    keepsKeys(result, params, call.values) &&
+    splitArguments(result).length === 1
   return isSame ? { length: call.length, expanded: substitute(result, params, call.values) } : undefined
 }
 
@@ -97,6 +105,10 @@ function keepsOrder(result: string, params: readonly string[], values: readonly 
   const used = (maskStrings(result).match(/(?<![\w$.])[A-Za-z_$][\w$]*/g) ?? []).filter((word) => params.includes(word))
   return used.length === params.length && used.every((word, at) => word === params[at])
 }
+
+/** True if no key of an object (`{ name }`) would change with the name of a variable. */
+const keepsKeys = (code: string, params: readonly string[], values: readonly string[]): boolean =>
+  params.every((param, at) => param === values[at] || !new RegExp(`[{,]\\s*${param}\\s*[,}]`).test(code))
 
 /** Reads `fmt.Sprintf` of strings as a concatenation. */
 function expandFormat(place: ChainPlace): ExpandedChain | undefined {
@@ -180,7 +192,7 @@ function isAtomic(code: string): boolean {
 
 /** True if separators, brackets or the ends of a statement are on both sides. */
 const isDelimited = (masked: string, from: number, to: number): boolean =>
-  /(?:^|[(,[{=:]|\breturn)\s*$/.test(masked.slice(Math.max(0, from - 20), from)) &&
+  /(?:^|[(,[{:]|(?<![=!<>])=|\breturn)\s*$/.test(masked.slice(Math.max(0, from - 20), from)) &&
   /^[^\S\n]*(?:[),;\]}]|\n|$)/.test(masked.slice(to, to + 20))
 
 /** Replaces the content of strings without moving anything. Strings end at the end of their line. */
