@@ -1,20 +1,28 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { listSuitesWithoutDatabase } from './test/support/database-suites.ts'
 import { listUnsupportedSuites } from './test/support/parts.ts'
 
-/** Suites that bring their own database, or need none: once is enough. */
-const ON_ANY_DATABASE = [
+const SUITES = '{src,cli,web,test,scripts}/**/*.test.ts'
+
+/**
+ * Suites for which one kind of database is enough: they bring their own, need none, or state a guarantee that does not depend
+ * on it, with queries that others run.
+ */
+const listOnAnyDatabase = (): string[] => [
+  ...listSuitesWithoutDatabase(SUITES),
   'cli/**',
   'scripts/**',
   'src/{harbor,harnesses,sandboxes,trials}/**',
   'src/grading/**',
   'src/taskgen/{assembly,authoring,candidates,environment,execution,lint,review,validation}/**',
   'src/platform/{git,postgres,blobs,outbound}/**',
-  'test/{app,batches,demo,docs,harbor,package,provider,safety,sdk,serve,samples,site,support}/**',
+  'test/{app,batches,ci,demo,docs,harbor,package,provider,safety,sdk,serve,samples,site,support}/**',
   'web/**',
   'test/chaos/{batch-steps,handover,kills,kubernetes-kills,spend,steps}.test.ts',
-  'src/gateway/resumable-connections.test.ts',
   'test/gateway/canary.test.ts',
+  'src/comparisons/docker-pauses.test.ts',
+  'src/batches/validator.test.ts',
 ]
 
 /** Suites that run for minutes. They start first, so that no worker ends long after the others. */
@@ -48,8 +56,12 @@ export default defineConfig({
       project(
         'all',
         1,
-        ['{src,cli,web,test,scripts}/**/*.test.ts'],
-        ['test/last/**', ...listUnsupportedSuites(), ...(process.env.ASSAY_TEST_DATABASE_URL ? ON_ANY_DATABASE : [])],
+        [SUITES],
+        [
+          'test/last/**',
+          ...listUnsupportedSuites(),
+          ...(process.env.ASSAY_TEST_DATABASE_URL ? listOnAnyDatabase() : []),
+        ],
       ),
       // Looks back at what the others have seen.
       project('last', 2, ['test/last/*.test.ts']),
