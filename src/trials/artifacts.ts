@@ -47,7 +47,8 @@ export async function collectArtifacts(
     const path = posix.resolve(workdir, artifact.source)
     const tar = join(context.folder, `artifact-${artifact.service}-${index}.tar`)
     const from = findSandbox(artifact.service)
-    const result = await collectArtifact(artifact, { path, tar, caps: { ...remaining }, from })
+    const group = context.request.workspaceId
+    const result = await collectArtifact(artifact, { path, tar, caps: { ...remaining }, from, group })
     context.request.signal.throwIfAborted()
     remaining.files -= result.record.files
     remaining.bytes -= result.record.bytes
@@ -61,12 +62,14 @@ type ArtifactOrigin = {
   tar: string
   caps: { files: number; bytes: number }
   from: StoppedSandbox | undefined
+  /** Workspace of the trial. */
+  group: string | undefined
 }
 
 /** Best effort, as in Harbor: untrusted files must not be able to stop the trial. */
 async function collectArtifact(
   { source, service, exclude, destination }: TaskArtifact,
-  { path, tar, caps, from }: ArtifactOrigin,
+  { path, tar, caps, from, group }: ArtifactOrigin,
 ): Promise<CollectedArtifact> {
   const record = { source, service, destination: null, files: 0, bytes: 0, leftOut: [], error: null }
   try {
@@ -75,7 +78,7 @@ async function collectArtifact(
     const size = await archiveThreads.run(
       'spoolArtifact',
       { file: tar, exclude },
-      { sources: [() => readChunks(found.tar)] },
+      { sources: [() => readChunks(found.tar)], group },
     )
     const target = destination ?? (posix.basename(path) || 'root')
     return { record: { ...record, ...size, destination: target, leftOut: found.leftOut }, path, tar }
@@ -106,15 +109,18 @@ export async function unpackArtifacts(
       continue
     }
     const destination = chooseDestination(record.destination, used)
-    records.push(await unpackArtifact({ ...record, destination }, tar, join(folder, destination)))
+    const group = context.request.workspaceId
+    records.push(await unpackArtifact({ ...record, destination }, { tar, target: join(folder, destination), group }))
   }
   await writeFile(join(folder, MANIFEST), `${JSON.stringify({ artifacts: records }, null, 2)}\n`)
   return records
 }
 
-async function unpackArtifact(record: ArtifactRecord, tar: string, target: string): Promise<ArtifactRecord> {
+type ArtifactTarget = { tar: string; target: string; group: string | undefined }
+
+async function unpackArtifact(record: ArtifactRecord, { tar, target, group }: ArtifactTarget): Promise<ArtifactRecord> {
   try {
-    const leftOut = await archiveThreads.run('unpackArtifact', { tar, target })
+    const leftOut = await archiveThreads.run('unpackArtifact', { tar, target }, { group })
     return { ...record, leftOut: [...record.leftOut, ...leftOut] }
   } catch (error) {
     return { ...record, error: String(error) }

@@ -37,7 +37,8 @@ export async function writeChangesPatch(
     const folders = [before.stopped, agentSandbox.stopped].map((from) => openFolder(from, environment.workdir))
     // Each folder is read twice: first to find the differences, then for the contents of the files that differ.
     const input = { file, filesMax: COMPARED_MAX.files, timeoutMs: READ_MAX_MS }
-    await archiveThreads.run('writePatch', input, { sources: [...folders, ...folders] })
+    const sources = [...folders, ...folders]
+    await archiveThreads.run('writePatch', input, { sources, group: context.request.workspaceId })
     context.removeLater(before)
   } catch (error) {
     context.request.signal.throwIfAborted()

@@ -137,8 +137,9 @@ async function withPreparedTask<T>(
   const folder = join(scratch.path, 'task')
   await unpackContent({ db: deps.credentials.db, blobs: deps.blobs }, request.task.digest, folder)
   const { task, digest } = await readTask(await openFolderSource(folder), { includeIgnored: true })
-  const { outputFolder } = request
-  return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
+  const { outputFolder, workspaceId } = request
+  const prepared = { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder, workspaceId }
+  return await work(provider, prepared)
 }
 
 const openUploadedBundle = ({ credentials, blobs }: SandboxEngineDeps, workspaceId: string, digest: string) =>

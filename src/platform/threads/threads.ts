@@ -29,7 +29,7 @@ type ThreadLimits = {
 
 type RunOptions = {
   sources?: readonly ThreadSource[]
-  /** Tasks of one group run one after another, and groups take turns. */
+  /** Groups take turns, and each leaves a thread to the others. */
   group?: string | undefined
 }
 
@@ -63,7 +63,7 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
   const running = new Set<ThreadTask>()
 
   const startNextTask = (): void => {
-    const task = running.size < threadsMax ? takeNextTask(waiting, running) : undefined
+    const task = running.size < threadsMax ? takeNextTask(waiting, running, threadsMax) : undefined
     if (!task) return
     running.add(task)
     const worker = idle.pop() ?? startWorker(script, limits)
@@ -85,9 +85,15 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
   }
 }
 
-/** Takes the first task whose group has no running one. Other tasks of its group move to the end. */
-function takeNextTask(waiting: ThreadTask[], running: ReadonlySet<ThreadTask>): ThreadTask | undefined {
-  const isBusy = ({ group }: ThreadTask) => group !== undefined && [...running].some((task) => task.group === group)
+/** Takes the first task whose group leaves a thread to the others. Other tasks of its group move to the end. */
+function takeNextTask(
+  waiting: ThreadTask[],
+  running: ReadonlySet<ThreadTask>,
+  threadsMax: number,
+): ThreadTask | undefined {
+  const groupMax = Math.max(1, threadsMax - 1)
+  const isBusy = ({ group }: ThreadTask) =>
+    group !== undefined && [...running].filter((task) => task.group === group).length >= groupMax
   const index = waiting.findIndex((task) => !isBusy(task))
   if (index === -1) return undefined
   const [task] = waiting.splice(index, 1)
