@@ -113,6 +113,23 @@ test('imports an OCI layout, as a folder or a tar, with compressed layers, delet
   expect((await provider().importRootfs(await tarOf(path))).digest).toBe(image.digest)
 })
 
+test('a build on an image with several layers has the files of the image and no others', async () => {
+  await provider().importRootfs(await writeLayout(layers), 'lab/layers:1')
+  const draft = join(dataFolder, 'sandboxes/local/drafts/another-build')
+  await mkdir(draft)
+  const context = await folder()
+  await writeFile(
+    join(context, 'Dockerfile'),
+    'FROM lab/layers:1\nUSER root\nRUN find / -xdev -name another-build > /found\n',
+  )
+  const image = await provider().prepare(
+    { kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} },
+    { signal: AbortSignal.timeout(100_000), timeoutSec: 100, onLog: () => {} },
+  )
+  expect(await output(image, 'cat /found /data/four')).toBe('4')
+  await rm(draft, { recursive: true })
+})
+
 test('imports archives of docker save, selected by name if there are several images', async () => {
   const one = await provider().importRootfs(await tarOf(await writeSaved(['lab/one:1'])), 'any:name')
   expect(await output(one, SEEN)).toBe(SHOWN)

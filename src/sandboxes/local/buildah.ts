@@ -227,14 +227,7 @@ async function provideBaseImage(
   const label = image.digest.replace(':', '-')
   const known = `localhost/assay-base:${label.slice(0, 40)}`
   const tag = registryName(name)
-  const merge = shellCommand(
-    'mount',
-    '-t',
-    'overlay',
-    'overlay',
-    '-o',
-    `ro,lowerdir=${[...image.layers, 'drafts'].join(':')}`,
-  )
+  const merge = shellCommand('mount', '-t', 'overlay', 'overlay', '-o', `ro,lowerdir=${image.layers.join(':')}`)
   const script = `${useNoNetavark(store)}${shellCommand('cd', store.folder)}
 if ! ${buildahCommand(store, 'inspect', '--type', 'image', known)} > /dev/null 2>&1; then
   container=$(${buildahCommand(store, 'from', 'scratch')})
