@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createLog } from '../../../src/platform/log.ts'
@@ -34,9 +34,8 @@ export async function provideImage(
   const image = await findImage(imported, NAME)
   if (image === undefined) throw new Error(`The cache of ${rootfs} has no image.`)
   for (const layer of image.layers)
-    await symlink(join(imported.folder, layer), join(store.folder, layer)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error
-    })
+    if (!existsSync(join(store.folder, layer)))
+      await linkFolder(join(imported.folder, layer), join(store.folder, 'layers'))
   if (builds) await copyBuildah(join(imported.folder, BUILDAH), join(store.folder, BUILDAH))
   const { digest: _, ...content } = image
   const saved = await saveImage(store, content)
@@ -92,6 +91,10 @@ async function copyBuildah(from: string, to: string): Promise<void> {
     '{}',
     '+',
   ])
-  const paths = [join(from, layers), to]
-  await run('cp', ['-a', '--link', ...paths]).catch(() => run('cp', ['-a', ...paths]))
+  await linkFolder(join(from, layers), to)
+}
+
+/** Copies a folder with hard links, or really if the target is on another disk. */
+async function linkFolder(from: string, into: string): Promise<void> {
+  await run('cp', ['-a', '--link', from, into]).catch(() => run('cp', ['-a', from, into]))
 }
