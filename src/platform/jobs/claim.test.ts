@@ -5,7 +5,8 @@ import { seeded } from '../../../test/support/seeded.ts'
 import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import { enqueue, enqueueAll, setLimit } from './jobs.ts'
-import { type ClaimedJob, endJob, putBack, upsertWorker } from './sql.ts'
+import { type ClaimedJob, endJob, putBack } from './sql.ts'
+import { upsertWorker } from './workers/sql.ts'
 
 const claimer = () => ({ workerId: newId(), types: ['note'], slots: 1, leaseMs: 60_000 })
 

@@ -2,20 +2,19 @@ import { type ZodType, z } from 'zod'
 import { type Db, transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import {
-  countLiveWorkers,
   countWaitingJobs,
   deleteLimit,
   deleteQueuedJobs,
   insertJobs,
   insertSelected,
   type JobSelect,
-  listWorkerProcesses,
   type NewJob,
   notifyWorkers,
   refreshJobStatistics,
   requestCancel,
   upsertLimit,
 } from './sql.ts'
+import { countLiveWorkers, listWorkerProcesses } from './workers/sql.ts'
 
 /** Queries that other folders, which may not import sql.ts, use as they are. */
 export { countLiveWorkers, countWaitingJobs, deleteQueuedJobs, refreshJobStatistics }

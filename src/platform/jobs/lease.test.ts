@@ -23,7 +23,8 @@ import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import { enqueue, enqueueAll, LeaseLost } from './jobs.ts'
 import { createLease, endLease, sendHeartbeat } from './lease.ts'
-import { endJob, nameSession, reapDead, upsertWorker } from './sql.ts'
+import { endJob, reapDead } from './sql.ts'
+import { nameSession, upsertWorker } from './workers/sql.ts'
 
 test('heartbeats renew the lease of a job that outlasts it', async () => {
   await using database = await effectsDatabase()

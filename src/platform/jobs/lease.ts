@@ -1,6 +1,7 @@
 import { type Database, type Db, transact } from '../db/db.ts'
 import { type Job, JobCanceled, LeaseLost } from './jobs.ts'
-import { type ClaimedJob, endJob, lockLease, reapDead, renewLeases, upsertWorker, type WorkerRow } from './sql.ts'
+import { type ClaimedJob, endJob, lockLease, reapDead, renewLeases } from './sql.ts'
+import { upsertWorker, type WorkerRow } from './workers/sql.ts'
 
 /** A job claimed by this process. While `ending`, its end is being committed, so a missing row does not mean a lost lease. */
 export type Lease = {

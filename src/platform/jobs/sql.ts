@@ -1,6 +1,7 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely'
 import { type Db, executePrepared } from '../db/db.ts'
 import type { JobAdmission, QueueState } from './admission.ts'
+import { hasNoSession } from './workers/sql.ts'
 
 export type NewJob = {
   id: string
@@ -30,7 +31,6 @@ export type ClaimedJob = {
 
 export type Claimer = { workerId: string; host: string; types: readonly string[]; slots: number; leaseMs: number }
 type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
-export type WorkerRow = { id: string; host: string; processId: number }
 
 export const CHANNEL = 'assay_jobs'
 
@@ -325,33 +325,6 @@ const ALONE_AFTER_DEATHS = 2
 /** More than any host has. A job that needs more memory than its host runs there alone. */
 const ALL_MEMORY_MB = 2_147_483_647
 
-/** Name of the session by which other workers see that this one is alive. */
-export const nameSession = (workerId: string): string => `${SESSION_PREFIX}${workerId}`
-
-const SESSION_PREFIX = 'assay-jobs '
-
-const hasNoSession = sql`not exists (
-  select from pg_stat_activity where application_name = ${SESSION_PREFIX} || workers.id
-)`
-
-/**
- * Lists the processes of workers of this host that hold jobs but have no session. A worker with the id of this process
- * is listed only if it registered before this process started, `uptimeMs` ago.
- */
-export async function listSilentProcesses(
-  db: Db,
-  { host, processId }: WorkerRow,
-  uptimeMs: number,
-): Promise<{ workerId: string; processId: number }[]> {
-  const { rows } = await sql<{ workerId: string; processId: number }>`
-    select id as "workerId", process_id as "processId" from workers
-    where host = ${host} and ${hasNoSession}
-      and (process_id <> ${processId} or started_at < now() - ${uptimeMs}::float8 * interval '1 ms')
-      and exists (select from jobs where worker_id = workers.id and state = 'running')
-  `.execute(db)
-  return rows
-}
-
 type DeadWorkers = {
   /** Workers that have no session and did not report for this long are dead. */
   silentMs?: number | undefined
@@ -379,20 +352,6 @@ export const reapDead = (db: Db, { silentMs, workerIds = [] }: DeadWorkers = {})
       )`,
   )
 
-export const upsertWorker = (db: Db, worker: WorkerRow) =>
-  sql`insert into workers (id, host, process_id) values (${worker.id}, ${worker.host}, ${worker.processId})
-    on conflict (id) do update set seen_at = now()`.execute(db)
-
-export const deleteWorker = (db: Db, id: string) => db.deleteFrom('workers').where('id', '=', id).execute()
-
-/** Counts worker processes whose last heartbeat is at most `withinSeconds` old. */
-export async function countLiveWorkers(db: Db, withinSeconds: number): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(distinct (host, process_id))::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
-  `.execute(db)
-  return rows[0]?.count ?? 0
-}
-
 /** Counts jobs that could start now. Recurring jobs need no further worker, so they do not count. */
 export async function countWaitingJobs(db: Db): Promise<number> {
   const { rows } = await sql<{ count: number }>`
@@ -401,28 +360,13 @@ export async function countWaitingJobs(db: Db): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-type WorkerProcessRow = { host: string; processId: number; startedAt: Date; seenAt: Date; jobs: number }
-
-/** Lists processes, each of which can have several workers. */
-export async function listWorkerProcesses(db: Db, withinSeconds: number): Promise<WorkerProcessRow[]> {
-  const { rows } = await sql<WorkerProcessRow>`
-    select host, process_id as "processId", min(workers.started_at) as "startedAt", max(workers.seen_at) as "seenAt",
-      count(jobs.id)::int as jobs
-    from workers left join jobs on jobs.worker_id = workers.id and jobs.state = 'running'
-    where workers.seen_at > now() - make_interval(secs => ${withinSeconds})
-    group by host, process_id order by host, process_id
-  `.execute(db)
-  return rows
-}
-
-/** Deletes jobs, turns and workers that are no longer needed. */
+/** Deletes jobs and turns that are no longer needed. */
 export async function deleteEnded(tx: Db): Promise<void> {
   await sql`delete from jobs where state in ('failed', 'canceled') and finished_at < now() - interval '7 days'`.execute(
     tx,
   )
   // A deleted group counts as never served. After a day that makes no difference.
   await sql`delete from job_turns where served_at < now() - interval '1 day'`.execute(tx)
-  await sql`delete from workers where seen_at < now() - interval '1 hour'`.execute(tx)
 }
 
 const changesRow = async (db: Db, query: RawBuilder<unknown>): Promise<boolean> => isChanged(await query.execute(db))

@@ -13,10 +13,7 @@ import {
   type ClaimedJob,
   type Claimer,
   deleteEnded,
-  deleteWorker,
-  listSilentProcesses,
   lockClaims,
-  nameSession,
   putBack,
   queueQuery,
   type RecurringJobRow,
@@ -24,9 +21,15 @@ import {
   recordStarts,
   takeQuery,
   upsertRecurring,
+} from './sql.ts'
+import {
+  deleteOldWorkers,
+  deleteWorker,
+  listSilentProcesses,
+  nameSession,
   upsertWorker,
   type WorkerRow,
-} from './sql.ts'
+} from './workers/sql.ts'
 
 export type WorkerOptions = {
   database: Database
@@ -102,7 +105,12 @@ export function startWorker(options: WorkerOptions): Worker {
   }
 }
 
-const deleteEndedJobs = defineRecurringJob('jobs.sweep', 3_600, (job) => job.finish(deleteEnded))
+const deleteEndedJobs = defineRecurringJob('jobs.sweep', 3_600, (job) =>
+  job.finish(async (tx) => {
+    await deleteEnded(tx)
+    await deleteOldWorkers(tx)
+  }),
+)
 
 function createState(options: WorkerOptions): WorkerState {
   const handlers = [deleteEndedJobs, ...options.handlers]
