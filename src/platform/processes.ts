@@ -1,6 +1,6 @@
 import { codeOf } from './errors.ts'
 
-/** Tells whether no process of this machine has the id. */
+/** Returns true if no process has the id, as far as the PID namespace of this process shows. */
 export function hasProcessEnded(pid: number): boolean {
   try {
     process.kill(pid, 0)

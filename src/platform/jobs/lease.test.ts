@@ -88,9 +88,9 @@ test('a worker continues the jobs of ended processes of its host before it start
 /** Creates a job with a valid lease of a worker that has not reported for a minute. */
 async function leaveJobOfSilentWorker(
   database: Database,
-  process = { host: 'elsewhere', processId: 1 },
+  place = { host: 'elsewhere', processId: 1 },
 ): Promise<string> {
-  const worker = { id: newId(), ...process }
+  const worker = { id: newId(), ...place }
   await upsertWorker(database.db, worker)
   await database.pool.query(`update workers set seen_at = now() - interval '1 minute'`)
   await enqueue(database.db, noteJob, { text: 'orphan' })

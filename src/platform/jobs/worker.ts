@@ -25,7 +25,7 @@ import {
 import {
   deleteOldWorkers,
   deleteWorker,
-  listSilentProcesses,
+  listWorkersWithoutSession,
   nameSession,
   upsertWorker,
   type WorkerRow,
@@ -199,8 +199,8 @@ async function register(db: Db, { worker, recurring }: WorkerState): Promise<voi
 
 /** Requeues the jobs of processes of this host that have ended, so that they are continued before others start. */
 async function reapPredecessors(db: Db, worker: WorkerRow): Promise<void> {
-  const silent = await listSilentProcesses(db, worker, process.uptime() * 1000)
-  const dead = silent.filter(({ processId }) => processId === worker.processId || hasProcessEnded(processId))
+  const suspects = await listWorkersWithoutSession(db, worker, process.uptime() * 1000)
+  const dead = suspects.filter(({ processId }) => processId === worker.processId || hasProcessEnded(processId))
   if (dead.length > 0) await reapDead(db, { workerIds: dead.map(({ workerId }) => workerId) })
 }
 

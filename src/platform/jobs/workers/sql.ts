@@ -8,16 +8,16 @@ export const nameSession = (workerId: string): string => `${SESSION_PREFIX}${wor
 
 const SESSION_PREFIX = 'assay-jobs '
 
-/** Condition of a worker that nothing shows to be alive, except what it reported last. */
+/** SQL condition on a row of `workers`: no database session shows that the worker is alive. */
 export const hasNoSession = sql`not exists (
   select from pg_stat_activity where application_name = ${SESSION_PREFIX} || workers.id
 )`
 
 /**
- * Lists the processes of workers of this host that hold jobs but have no session. A worker with the id of this process
+ * Lists the workers of this host that hold jobs but have no session. A worker whose process had the same id as this one
  * is listed only if it registered before this process started, `uptimeMs` ago.
  */
-export async function listSilentProcesses(
+export async function listWorkersWithoutSession(
   db: Db,
   { host, processId }: WorkerRow,
   uptimeMs: number,
@@ -59,5 +59,6 @@ export async function listWorkerProcesses(db: Db, withinSeconds: number): Promis
   return rows
 }
 
+/** Deletes the rows of workers that have not reported for an hour. */
 export const deleteOldWorkers = (tx: Db) =>
   sql`delete from workers where seen_at < now() - interval '1 hour'`.execute(tx)
