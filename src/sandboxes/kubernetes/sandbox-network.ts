@@ -5,7 +5,7 @@ import { type Cluster, HELPER, podName, podsPath } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import { policiesPath } from './network-policy.ts'
 import type { PodNetwork } from './pod.ts'
-import { claimsPath, hasClaim, removeClaim } from './shared-volumes.ts'
+import { buildNetworkMetadata, claimsPath, hasClaim, removeClaim } from './shared-volumes.ts'
 import { runScript } from './transfer.ts'
 
 /** A sandbox that other members of its network find by name. */
@@ -22,9 +22,6 @@ type NetworkState = {
 
 const states = new WeakMap<SandboxNetwork, NetworkState>()
 
-/** Time in which the first pod of a network must start, if its process cannot be asked whether it is alive. */
-const FIRST_POD_MS = 3_600_000
-
 /**
  * Creates a sandbox network: a policy that allows traffic between its pods. All other traffic stays denied by the policy
  * for all sandboxes.
@@ -40,26 +37,18 @@ export async function openNetwork(cluster: Cluster, id: string): Promise<Sandbox
     })
   const network: SandboxNetwork = {
     id,
-    remove: () => removeNetwork(cluster, name, { hasClaim: hasClaim(network) }),
+    remove: () => removeNetwork(cluster, name, { mayHaveClaim: hasClaim(network) }),
   }
   states.set(network, { name, members: new Map(), written: Promise.resolve() })
   return network
 }
 
-function buildPolicy({ installation, owner }: Cluster, id: string, name: string) {
+function buildPolicy(cluster: Cluster, id: string, name: string) {
   const peers = [{ podSelector: { matchLabels: { [LABEL.network]: name } } }]
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
-    metadata: {
-      name,
-      labels: { [LABEL.installation]: installation },
-      annotations: {
-        [LABEL.network]: id,
-        [LABEL.owner]: owner,
-        [LABEL.deadline]: String(Date.now() + FIRST_POD_MS),
-      },
-    },
+    metadata: buildNetworkMetadata(cluster, id, name),
     spec: {
       podSelector: { matchLabels: { [LABEL.network]: name } },
       policyTypes: ['Ingress', 'Egress'],
@@ -69,9 +58,13 @@ function buildPolicy({ installation, owner }: Cluster, id: string, name: string)
   }
 }
 
-/** Removes the policy of a network and its volumes. */
-async function removeNetwork(cluster: Cluster, name: string, { hasClaim }: { hasClaim: boolean }): Promise<void> {
-  if (hasClaim) await removeClaim(cluster, name)
+/** Removes the volumes of a network, if it has a claim, and then its policy. */
+async function removeNetwork(
+  cluster: Cluster,
+  name: string,
+  { mayHaveClaim }: { mayHaveClaim: boolean },
+): Promise<void> {
+  if (mayHaveClaim) await removeClaim(cluster, name)
   await cluster.kubernetes.call('DELETE', `${policiesPath(cluster)}/${name}`).catch(ignoringStatus(404))
 }
 
@@ -192,7 +185,7 @@ const NETWORK_POLICIES = {
 }
 const VOLUME_CLAIMS = { group: '', resource: 'persistentvolumeclaims', verbs: ['create', 'get', 'list', 'delete'] }
 
-/** Reports whether the credential may open networks, and whether their sandboxes can share volumes. */
+/** Returns the capabilities that depend on the settings and on the permissions of the credential. */
 export async function testNetworks(cluster: Cluster): Promise<{ networks: boolean; volumes: boolean }> {
   const networks = await mayManage(cluster, NETWORK_POLICIES)
   const isConfigured = networks && cluster.settings.volumes !== undefined
@@ -229,7 +222,7 @@ export async function reapNetworks(cluster: Cluster): Promise<number> {
   const abandoned = new Set<string>()
   for (const { metadata } of found.filter(({ metadata: { name } }) => !used.has(name)))
     if (await isAbandoned(metadata.annotations ?? {})) abandoned.add(metadata.name)
-  for (const name of abandoned) await removeNetwork(cluster, name, { hasClaim: volumes })
+  for (const name of abandoned) await removeNetwork(cluster, name, { mayHaveClaim: volumes })
   return abandoned.size
 }
 

@@ -74,26 +74,29 @@ export const toVolumeFolder = (name: string): string => createHash('sha256').upd
 
 export const claimsPath = ({ namespace }: Cluster): string => `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
 
-/** Time in which the first pod must use the claim, if the owner cannot be asked whether it is alive. */
-const FIRST_USE_MS = 3_600_000
+/** Time after which other processes remove a network without pods, even if its owner may be alive. */
+const FIRST_POD_MS = 3_600_000
+
+/** Builds the metadata of an object of a sandbox network, which `reapNetworks` reads if the owner has died. */
+export const buildNetworkMetadata = ({ installation, owner }: Cluster, id: string, name: string) => ({
+  name,
+  labels: { [LABEL.installation]: installation },
+  annotations: {
+    [LABEL.network]: id,
+    [LABEL.owner]: owner,
+    [LABEL.deadline]: String(Date.now() + FIRST_POD_MS),
+  },
+})
 
 async function createClaim(cluster: Cluster, id: string, name: string): Promise<void> {
-  const { kubernetes, settings, installation, owner } = cluster
+  const { kubernetes, settings } = cluster
   if (settings.volumes === undefined)
     throw new SandboxUnsupported('Volumes in Kubernetes require a storage class: set volumes in the settings.')
   const { storageClass, size } = settings.volumes
   const body = {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: {
-      name,
-      labels: { [LABEL.installation]: installation },
-      annotations: {
-        [LABEL.network]: id,
-        [LABEL.owner]: owner,
-        [LABEL.deadline]: String(Date.now() + FIRST_USE_MS),
-      },
-    },
+    metadata: buildNetworkMetadata(cluster, id, name),
     // All pods that use the claim run on one node.
     spec: {
       storageClassName: storageClass,
@@ -114,7 +117,10 @@ export async function removeClaim(cluster: Cluster, name: string): Promise<void>
   if (removed === undefined) return
   const deadline = performance.now() + REMOVAL_TIMEOUT_MS
   for (let pauseMs = 20; (await find()) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
-    if (performance.now() > deadline) throw new SandboxUnavailable('The cluster does not remove a volume claim.')
+    if (performance.now() > deadline)
+      throw new SandboxUnavailable(
+        `The cluster did not remove the volume claim ${name} within a minute. Check whether a pod still uses it, and the provisioner of its storage class.`,
+      )
     await wait(pauseMs)
   }
 }
