@@ -73,7 +73,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   }
 
   test(
-    'a name that a pod cannot have is found by the other members; the host name is similar',
+    'a member is found by a name that a pod cannot have; its host name is similar',
     async () => {
       const provider = providerOf(place.open)
       const network = await provider.openNetwork(randomUUID())

@@ -1,6 +1,7 @@
 import { RESUME_MS } from '../resumable-protocol.ts'
 import type { Exit, LimitKind, SandboxSpec } from '../sandbox.ts'
 
+/** Seconds by which the worker's own time limit comes first, so that the worker reports it. */
 const SPARE_SECONDS = 10
 
 /**

@@ -71,7 +71,10 @@ export async function prepareBuilt(
 
 const IMAGE_NAME = /^[\w][\w./:@-]{0,254}$/
 
-/** Builds an image that only has a base image. A registry tells the default command of the result. */
+/**
+ * Copies a named image to the registry, as a build of `FROM name`. The registry tells the default command of the copy, which
+ * the API of the cluster does not.
+ */
 export async function prepareNamed(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
   if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`Invalid image name: ${JSON.stringify(name)}`)
   const context = await mkdtemp(join(cluster.folder, 'named-'))

@@ -124,7 +124,7 @@ export const POD_ISOLATION = {
   securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
 }
 
-/** As in Docker, every user of a network member may listen on any port. */
+/** Security settings of network members: every user may listen on any port, as in Docker. */
 const MEMBER_SECURITY = {
   ...POD_ISOLATION.securityContext,
   sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],

@@ -80,6 +80,7 @@ process.stdin.on('data', (chunk) => {
 
 const OPEN_TIMEOUT_MS = 60_000
 const MESSAGE_MAX_BYTES = 1024 * 1024
+
 /** Opens the ports of a sandbox. Returns undefined if it has none. */
 export async function openRelay(
   cluster: Cluster,
