@@ -1,8 +1,8 @@
 import type { IntroducedNames, NameMeaning } from './introduced-names.ts'
 
 /**
- * Replaces introduced names by what they stand for. Strings and comments stay. In Go, formatted strings become
- * concatenated ones, which is the same where both can be compiled.
+ * Replaces introduced names by what they stand for, except in strings. In Go, formatted strings become concatenated ones,
+ * which is the same where both can be compiled.
  */
 export function expandNames(text: string, names: IntroducedNames): string {
   if (names.meanings.size === 0 && names.language !== 'go') return text
@@ -99,14 +99,14 @@ function expandCall(
 
 const DEFINES = /\b(?:func|def|function|const|new)\s+$/
 
-/** True if every argument is evaluated once and in the same order, or evaluating it does nothing else. */
+/** Returns true if every argument is evaluated once and in the same order, or evaluating it does nothing else. */
 function keepsOrder(result: string, params: readonly string[], values: readonly string[]): boolean {
   if (values.every((value) => /^(?:[\w$.]+|"[^"\\]*"|'[^'\\]*')$/.test(value))) return true
   const used = (maskStrings(result).match(/(?<![\w$.])[A-Za-z_$][\w$]*/g) ?? []).filter((word) => params.includes(word))
   return used.length === params.length && used.every((word, at) => word === params[at])
 }
 
-/** True if no key of an object (`{ name }`) would change with the name of a variable. */
+/** Returns true if no key of an object (`{ name }`) would change with the name of a variable. */
 const keepsKeys = (code: string, params: readonly string[], values: readonly string[]): boolean =>
   params.every((param, at) => param === values[at] || !new RegExp(`[{,]\\s*${param}\\s*[,}]`).test(code))
 
@@ -182,7 +182,7 @@ function substitute(code: string, params: readonly string[], values: readonly st
 
 const wrap = (value: string): string => (value === '' || isAtomic(value) ? value : `(${value})`)
 
-/** True for names, calls, members and literals, which no operator around them takes apart. */
+/** Returns true for names, calls, members and literals, which no operator around them takes apart. */
 function isAtomic(code: string): boolean {
   let masked = maskStrings(code)
   for (let nested = 0; nested < 10; nested += 1)
@@ -190,7 +190,7 @@ function isAtomic(code: string): boolean {
   return /^[\w$."'`]*$/.test(masked)
 }
 
-/** True if separators, brackets or the ends of a statement are on both sides. */
+/** Returns true if separators, brackets or the ends of a statement are on both sides. */
 const isDelimited = (masked: string, from: number, to: number): boolean =>
   /(?:^|[(,[{:]|(?<![=!<>])=|\breturn)\s*$/.test(masked.slice(Math.max(0, from - 20), from)) &&
   /^[^\S\n]*(?:[),;\]}]|\n|$)/.test(masked.slice(to, to + 20))

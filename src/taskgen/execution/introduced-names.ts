@@ -146,12 +146,15 @@ const COMMENT_OR_DOCUMENTATION = /^\s*(?:(?:\/\/|#).*|("""|''').*\1)?$/
 
 const PARAMS_MAX = 8
 
-/** Such statements mean something else in another function. */
+/** Statements that mean something else in another function. */
 const BOUND_TO_FUNCTION = /\b(?:yield|defer|recover|arguments)\b/
 
 type FunctionParts = { name?: string | undefined; params?: string | undefined; receiver?: string | undefined }
 
-/** Parameters with a default value, a pattern or any number of arguments are not supported. */
+/**
+ * Builds the definition of a function. Returns none if it cannot be written in the place of a call: if a parameter is
+ * assigned, or has a default value, a pattern or any number of arguments.
+ */
 function defineFunction({ name = '', params = '', receiver }: FunctionParts, body: string[]): Definition[] {
   const list = params.split(',').filter((param) => param.trim() !== '')
   const names = list.map((param) => /^\s*(\w+)(?:\s*:[^=]*|\s+[^=.]*)?$/.exec(param)?.[1])

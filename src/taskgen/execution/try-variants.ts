@@ -64,7 +64,7 @@ export function summariseVariants(outcomes: readonly VariantOutcome[]): Omit<Var
   const survivors = outcomes.filter(({ isPassed }) => isPassed)
   const edits = [...Map.groupBy(parts, ({ variant }) => variant.edit).values()]
   const needed = edits.filter((places) => places.filter(({ isPassed }) => !isPassed).length * 2 >= places.length)
-  // What is left may be unused, and then a solution is right with it.
+  // Code that the fix removes may be unused, and then a solution that keeps it is right.
   const unusedRemovals = edits.filter((places) => places.every(isUnusedRemoval))
   return {
     groups: parts.length === 0 ? 1 : edits.length - unusedRemovals.length,

@@ -24,7 +24,7 @@ export function explainFailure(
   return deferCall(reason, detail, limits.deferrals)
 }
 
-/** Tells whether the last call failed, or its answer was cut, because the batch has no more money. */
+/** Returns true if the last call failed, or its answer was cut, because the budget of the batch is spent. */
 export function isBatchBudgetSpent({ lastFailure }: Pick<FailureTotals, 'lastFailure'>, limits: ModelBudget): boolean {
   if (lastFailure?.isRecovered !== false) return false
   const { kind } = lastFailure

@@ -161,7 +161,7 @@ const toBill = ({ costMicros, costSource, calls, modelsServed }: GrantTotals): M
 const PROVIDER_SUFFIX = /^[-@:](?:latest|preview|\d{3,8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2})(?:-(?:preview|\d{2,8}))*$/
 const LATEST_SUFFIX = /[-@:](?:latest|preview)$/
 
-/** True if a served model name denotes the requested model. */
+/** Returns true if a served model name denotes the requested model. */
 function isServedAs(requestedName: string, servedName: string): boolean {
   const [requested, served] = [removeVendor(requestedName), removeVendor(servedName)]
   if (served === requested) return true

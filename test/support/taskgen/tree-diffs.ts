@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { environment } from '../histories.ts'
 
 /** Trees in a new repository, and patches between them as the pipeline reads them. */
-export type TreeDiffs = {
+type TreeDiffs = {
   /** Stores files, given in latin1, and returns the id of their tree. */
   treeOf(files: Record<string, string>): string
   diff(from: string, to: string, contextLines?: number): string
