@@ -373,7 +373,7 @@ export type EndedTrials = {
 
 /**
  * Lists the finished trials of the comparisons, scored or not, grouped by setting. Of the trials of a setting that reuse
- * listed, older and not voided ones, only the first is listed: reusing millions of trials costs nothing.
+ * listed, older and not voided ones, only the first is listed: reusing trials is free, so there may be millions of them.
  */
 export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
   const { rows } = await sql<EndedTrials>`

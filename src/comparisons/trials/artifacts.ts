@@ -26,7 +26,7 @@ const NAME_LENGTH_MAX = 255
 
 /** Stores the files in a trial's output folder, up to a limit. Files that are too long are truncated. */
 export async function storeArtifacts(blobs: Blobs, folder: string, trial: string): Promise<StoredArtifacts> {
-  // Makes the blob different from those of other trials with the same files.
+  // Makes the blob different from those of other trials with the same files, because it is deleted with the artifacts of this one.
   const header = Buffer.from(`${trial}\n`)
   const files = await listFiles(folder)
   const artifacts: StoredArtifact[] = []

@@ -137,7 +137,7 @@ export const LONG_REQUESTS_MAX = 4
 type OpenRequest = {
   /** Takes a slot for the work of the request, when unread answers of its workspace leave memory for it. */
   takeWorkSlot(): Promise<Disposable | undefined>
-  /** Runs the work of the request. Of work that reports progress and takes long, some of a workspace runs at a time. */
+  /** Runs the work of the request. If it reports progress, it waits while `LONG_REQUESTS_MAX` others of its workspace run. */
   runWork<T>(work: () => Promise<T>): Promise<T>
   /** Counts the answer, which is in memory until the client has read it. */
   countAnswer(bytes: number): void

@@ -219,8 +219,8 @@ export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
 export type RunningAgent = NonNullable<AgentHandover['agent']> & { grantId: string }
 
 /**
- * Finds the agent that an earlier worker of a running trial left, and adds the time since then to the time during which
- * no worker attended it.
+ * Finds the agent that an earlier worker of a running trial left. Adds `unattendedMs`, the time since that worker last
+ * reported, to the time during which no worker attended the agent.
  */
 export const takeRunningAgent = (
   db: Db,
@@ -238,7 +238,7 @@ export const takeRunningAgent = (
     )
     .executeTakeFirst()
 
-/** Stores the agent of a running trial. One that was adopted keeps its times. */
+/** Stores the agent of a running trial. A no-op for an adopted agent, whose sandbox is stored: it keeps its grant and times. */
 export const recordRunningAgent = (
   db: Db,
   { comparison, ordinal }: TrialKey,
