@@ -111,7 +111,7 @@ function buildCommand(
 ): string[] {
   if (!service.entrypoint && image.isCommandUnknown)
     throw new SandboxUnsupported(
-      `The service ${service.name} requires an entrypoint in docker-compose.yaml: this sandbox cannot tell that of the image. In Kubernetes, a registry in the settings helps too.`,
+      `The service ${service.name} requires an entrypoint in docker-compose.yaml: this sandbox cannot read that of the image. In Kubernetes, an operator can set a registry instead, to which workers copy the image.`,
     )
   const entrypoint = service.entrypoint ? fill(service.entrypoint) : image.entrypoint
   const fallback = service.entrypoint ? [] : image.command

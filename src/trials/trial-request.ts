@@ -44,7 +44,7 @@ export type TrialRequest = {
   notApplicableCode?: number | undefined
   /** Writes the agent's changes to the working directory as a patch. This takes a second sandbox. */
   savesPatch?: boolean | undefined
-  /** Workspace of the trial. Undefined for a trial without a service. */
+  /** Workspace of the trial, whose archives leave threads to other workspaces. Undefined without a service. */
   workspaceId?: string | undefined
   /** Called with the verifier's output folder before it is removed. Tested code may have written there too. */
   onVerified?: ((folder: string) => Promise<void>) | undefined
