@@ -146,8 +146,8 @@ const formatHosts = (members: NetworkMember[]): string =>
 const REACH_SECONDS = 30
 
 /**
- * Program of the helper container that connects to a port on which nothing listens, until every address has refused. A
- * packet that the policy does not allow yet gets no answer.
+ * Program of the helper container that connects to a port on which nothing listens, until every address has refused. Most
+ * network plugins drop a packet that the policy does not allow yet; one that rejects it cannot be told from a closed port.
  */
 const REACH_PROGRAM = `const net = require('node:net')
 const end = Date.now() + ${REACH_SECONDS * 1000}
