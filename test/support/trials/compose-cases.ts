@@ -59,6 +59,7 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
 
 const end = `[[verifier.collect]]\nservice = "server"\ncommand = "cp /srv/count /srv/kept; exit 3"\n`
 const top = 'artifacts = [{ source = "/srv/kept", destination = "count", service = "server" }]'
+
 /** Registers the tests of tasks with sidecars. A sandbox that cannot build images gets the name of one. */
 export function composeCases({ runner, share, sandbox }: SandboxSuite): void {
   const canBuild = sandbox !== 'kubernetes' || testRegistry !== undefined
@@ -147,12 +148,11 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
     await expect(runner.run(task, oracle)).rejects.toThrow(sentence)
   })
 
-  test('the agent can neither change mounted task files nor reach anything but its sidecars', async () => {
+  test('the agent reaches neither the internet nor a name server beside its sidecars', async () => {
     const record = await runner.run(
       composed('contained'),
       createCommandHarness('(exec 3<> /dev/tcp/1.1.1.1/80) || getent hosts example.com || exit 7'),
     )
     expect(record.steps[0]?.agent).toMatchObject({ code: 7 })
-    expect(existsSync(join(runner.folder, 'contained/environment/data/word'))).toBe(true)
   })
 }
