@@ -76,7 +76,7 @@ async function adopt(
     })
     if (exit.code !== 0 && exit.limit === null)
       throw new AgentLost('The agent failed after another process adopted it.')
-    return exit
+    return { ...exit, seconds: Math.max(0, exit.seconds - unattendedMs / 1000) }
   }
   const exited = observeExit()
   exited.catch(() => {}) // reported when it is awaited
