@@ -48,7 +48,7 @@ test.each([
   ['-lt', `if [ "$n" -lt 42 ]; ${DECIDES}`],
   ['-eq', `if [ ! "$n" -eq 42 ]; ${DECIDES}`],
 ])('a numeric comparison %s that text passes makes a script weak', async (operator, script) => {
-  const reason = `tests/test.sh compares a text of the submission with ${operator}, which is false for what is no number.`
+  const reason = `tests/test.sh compares a text of the submission with ${operator}, which is false for a text that is no number.`
   expect(await estimate(`n=$(cat /app/n.txt)\n${script}`)).toEqual({ strength: 'weak', reason })
 })
 
