@@ -16,7 +16,7 @@ export type ModelVerdict =
 export type ModelTrialClass = OutcomeClass | 'budget_stop' | 'refusal' | 'provider_error'
 
 type EndedTrial = Pick<TrialRecord, 'state' | 'class' | 'error'>
-type FailureReason = FailureKind | Refusal
+export type FailureReason = FailureKind | Refusal
 
 /** Outages of the provider that may pass. None of them can be caused by a program. */
 const OUTAGE_REASONS: readonly FailureReason[] = ['rate', 'upstream']

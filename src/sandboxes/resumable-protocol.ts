@@ -1,6 +1,6 @@
 /**
- * Defines how the relay of a sandbox (client) and the gateway (server) keep the connections of an agent open while one
- * worker replaces another between them. The relay continues each connection over a new pipe.
+ * The relay of a sandbox (client) and the gateway (server) use this protocol to keep the connections of an agent open when
+ * another worker takes the place of the one between them. The relay continues each connection over a new pipe.
  *
  * A pipe is a byte stream from the relay through a worker to the gateway. It consists of frames: type (1 byte), length of
  * the payload (4 bytes), payload. Offsets have 6 bytes; all numbers are big-endian.

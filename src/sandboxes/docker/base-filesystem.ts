@@ -200,7 +200,7 @@ async function requireWithinDisk({ docker }: DockerEngine, { containerId, diskMb
   )
 }
 
-/** Removes an image, unless it is gone, other images are based on it, or another request is removing it. */
+/** Removes an image. Does nothing if it no longer exists, has images based on it, or is being removed by another request. */
 async function removeImage({ docker }: DockerEngine, image: string): Promise<void> {
   const isExpected = (error: unknown): boolean =>
     error instanceof EngineRefusal &&

@@ -14,7 +14,7 @@ import { type Cluster, podName } from './cluster.ts'
 /** Volumes of a pod: folders of one claim, which all pods of a sandbox network mount on the same node. */
 export type PodVolumes = {
   claim: string
-  /** Volumes that nobody has used yet. They get the files that the image has at the target. */
+  /** Volumes of which this pod is the first user. An init container copies the files of the image at `target` into them. */
   unfilled: { folder: string; target: string }[]
 }
 

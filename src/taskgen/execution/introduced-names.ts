@@ -1,4 +1,4 @@
-/** One line of a file after a change, as far as a patch shows it. */
+/** A line that a patch shows, as it is after the change. */
 type LandedLine = { text: string; isAdded: boolean; isCode: boolean }
 /** Consecutive lines of one file. `language` is the name of a source language. */
 export type LandedPiece = { path: string; language: string; lines: readonly LandedLine[] }
@@ -72,7 +72,7 @@ function listTexts(lines: readonly LandedLine[], language: string): Definition[]
   const isConstantBlock = language === 'go' ? markConstantBlocks(lines) : []
   return lines.flatMap(({ text, isAdded, isCode }, at) => {
     if (!isAdded || !isCode || text.length > LINE_MAX) return []
-    // Without the keyword, a line of Go is a constant only in a block of constants.
+    // In Go, `name = value` declares a constant inside of `const ( )` and assigns a variable elsewhere.
     const isAssignment = language === 'go' && !isConstantBlock[at] && !text.startsWith('const ')
     const constant = isAssignment ? [] : defineText('constant', CONSTANTS[language]?.exec(text))
     return [...constant, ...defineText('type', TYPE_ALIASES[language]?.exec(text))]

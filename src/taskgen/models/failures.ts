@@ -1,12 +1,11 @@
-import type { FailureKind, Refusal } from '../../gateway/ledger.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
+import type { FailureReason } from '../../gateway/verdict.ts'
 import type { StageDeferral } from '../stage-result.ts'
 
 /** The budget of the candidate is spent. */
 export type SpentBudget = { kind: 'spent'; detail: string }
 
 type FailureTotals = Pick<GrantTotals, 'lastFailure' | 'calls'>
-type CallFailure = FailureKind | Refusal
 type ModelBudget = { budgetMicros: number; batchLeftMicros: number | null; deferrals: number }
 
 /** Explains a missing answer. Only an exhausted candidate budget counts against the candidate. */
@@ -38,14 +37,14 @@ const isBatchBudgetSmaller = ({ budgetMicros, batchLeftMicros }: ModelBudget): b
 const MODEL_TOO_EXPENSIVE =
   'A single question to this model may cost more than the budget of a candidate. Choose another model.'
 
-const SPENT_MESSAGES: Partial<Record<CallFailure, string>> = {
+const SPENT_MESSAGES: Partial<Record<FailureReason, string>> = {
   budget: 'The budget of the candidate is spent.',
   calls: 'The candidate has used all of its calls.',
 }
 
 const GATEWAY_REFUSED: [StageDeferral['reason'], string] = ['config', 'The gateway refused the request.']
 
-const DEFERRALS: Partial<Record<CallFailure, [StageDeferral['reason'], string]>> = {
+const DEFERRALS: Partial<Record<FailureReason, [StageDeferral['reason'], string]>> = {
   rate: ['rate_limit', 'The rate limit of the provider was exceeded.'],
   upstream: ['provider', 'The provider has an outage or cannot be reached.'],
   busy: ['rate_limit', 'There were too many concurrent calls.'],
