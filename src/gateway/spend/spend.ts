@@ -32,7 +32,7 @@ export async function readGranteeTotals(
 }
 
 /** Spend that has not been counted for this long is taken over from the job that should have counted it. */
-const UNCOUNTED_SECONDS = 120
+const UNCOUNTED_SECONDS = 30
 const GRANTEES_MAX = 500
 
 /**
