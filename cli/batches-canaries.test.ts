@@ -180,13 +180,16 @@ test('a rejected key gives no verdict and is not used for further canaries', asy
   expect(provider.calls().length).toBeLessThan(30)
 })
 
-test('stops at the budget and does not measure the rest', async () => {
-  const { code, err, report, of } = await measure([...accepting, ...writing], { args: ['--budget', '0.2'] })
+test('never spends more than the budget, although several canaries are measured at once', async () => {
+  const expensive = { say: 'Looks fine to me.', usage: { input: 1000, output: 8000 } }
+  const tasks: Tasks = [...writing, { match: 'check the task', turns: [expensive, expensive, expensive] }]
+  const { code, report, of } = await measure(tasks, { args: ['--budget', '0.2'] })
   const spent = report.author.costMicros + report.verifier.costMicros
-  expect(spent).toBeGreaterThan(0)
-  expect(spent).toBeLessThan(400_000)
+  expect(spent).toBeGreaterThan(100_000)
+  expect(spent).toBeLessThanOrEqual(200_000)
   expect([code, of.written.rate]).toEqual([1, null])
-  expect(err).toBe('')
+  const unasked = report.results.filter(({ outcome }: { outcome: string }) => outcome === 'unasked')
+  expect(unasked[0]?.detail).toContain('budget')
 })
 
 test.each([

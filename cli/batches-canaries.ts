@@ -19,7 +19,7 @@ export function addCanariesCommand(batches: Command, shell: Shell): void {
       .requiredOption('--author <catalogId>', 'Model that writes instructions; its key is read from the environment')
       .requiredOption('--verifier <catalogId>', 'Model that reviews tasks; preferably of another provider')
       .option('--level <level>', "Reasoning level of both models (default: the catalog's)")
-      .option('--budget <usd>', 'Stop calling models after spending this much (USD)')
+      .option('--budget <usd>', 'Spend at most this much on model calls (USD)')
       .option(...DATA)
       .action((flags: CanaryFlags, command: Command) => runCanaries(shell, flags, command)),
     'assay batches canaries --author anthropic/claude-sonnet-5 --verifier openai/gpt-6-sol',

@@ -2,7 +2,7 @@ import { writeInstruction } from '../authoring/author.ts'
 import type { PullRequestText } from '../authoring/sanitise.ts'
 import type { LintFacts } from '../lint/finding.ts'
 import { MANUAL_REASONS } from '../models/failures.ts'
-import type { ModelBill, StageModel } from '../models/stage-model.ts'
+import { AUTHOR_LIMITS, type ModelBill, type StageModel, VERIFIER_LIMITS } from '../models/stage-model.ts'
 import type { ReviewInput } from '../review/model-review.ts'
 import { reviewTask } from '../review/review.ts'
 import type { StageDeferral, StageResult } from '../stage-result.ts'
@@ -20,14 +20,14 @@ import { controls, traps } from './traps.ts'
 
 export type CanaryRole = 'author' | 'verifier'
 
-/** Opens a model for one canary with the remaining budget; or states why no model is available. */
+/** Opens a model for one canary with a part of the budget, null: no limit; or states why no model is available. */
 export type ModelOpener = ((subject: string, budgetMicros: number | null) => Promise<StageModel>) | { missing: string }
 
 export type ModelSpending = { calls: number; costMicros: number | null; modelsServed: string[] }
 
 type CanaryMeasurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
 
-/** `budgetMicros` covers all canaries; running ones are finished when it is spent. Null: no limit. */
+/** `budgetMicros` covers all canaries and is never exceeded. Null: no limit. */
 type MeasureOptions = { budgetMicros: number | null; signal: AbortSignal; onDone(done: number, of: number): void }
 
 const CONCURRENCY = 4
@@ -123,15 +123,16 @@ function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, si
   const spending: Record<CanaryRole, ModelSpending> = { author: noSpending(), verifier: noSpending() }
   /** Roles that failed for a reason that needs manual action; they are not called again. */
   const unavailable: Partial<Record<CanaryRole, StageDeferral>> = {}
-  const sumSpent = () => (spending.author.costMicros ?? 0) + (spending.verifier.costMicros ?? 0)
+  const budget = createBudget(budgetMicros)
   async function callModel<T>(role: CanaryRole, name: string, use: (model: StageModel) => Promise<StageResult<T>>) {
     const opener = openers[role]
     if ('missing' in opener) return deferMissing(opener.missing)
     if (unavailable[role]) return unavailable[role]
-    const remainingMicros = budgetMicros === null ? null : Math.max(0, budgetMicros - sumSpent())
-    await using model = await opener(`${role} ${name}`, remainingMicros)
+    const share = await budget.takeShare(SHARES_MAX[role])
+    await using model = await opener(`${role} ${name}`, share.micros)
     const result = await use(model)
     const bill = await model.close()
+    share.end(bill)
     // Read and written without an await between them, because other canaries add their bills concurrently.
     spending[role] = addBill(spending[role], bill)
     if (result.kind === 'deferred' && MANUAL_REASONS.includes(result.reason)) unavailable[role] = result
@@ -145,6 +146,37 @@ function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, si
       callModel('author', name, (model) =>
         writeInstruction(model, { text, messages: {}, facts: buildLintFacts(task, text) }, signal),
       ),
+  }
+}
+
+/** The most that one canary may spend, in millionths of a USD. */
+const SHARES_MAX: Record<CanaryRole, number> = {
+  author: AUTHOR_LIMITS.budgetMicros,
+  verifier: VERIFIER_LIMITS.budgetMicros,
+}
+
+/** Divides a budget among canaries that are measured at the same time, so that together they never exceed it. */
+function createBudget(totalMicros: number | null) {
+  let freeMicros = totalMicros ?? 0
+  let shares = 0
+  let shareEnded = Promise.withResolvers<void>()
+  return {
+    /** Waits while the free part is smaller and others hold a share, because they return what they do not spend. */
+    async takeShare(mostMicros: number) {
+      if (totalMicros === null) return { micros: null, end: () => {} }
+      while (freeMicros < mostMicros && shares > 0) await shareEnded.promise
+      const micros = Math.min(mostMicros, freeMicros)
+      freeMicros -= micros
+      shares += 1
+      /** Counts a share as spent if its cost is unknown. */
+      const end = ({ costMicros }: ModelBill) => {
+        freeMicros += micros - (costMicros ?? micros)
+        shares -= 1
+        shareEnded.resolve()
+        shareEnded = Promise.withResolvers()
+      }
+      return { micros, end }
+    },
   }
 }
 
