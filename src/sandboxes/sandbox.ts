@@ -110,8 +110,9 @@ export type BaseFilesystem =
  */
 export type SandboxUpload = { target: string; tar: Readable }
 
+/** `isImmutable`: the folder's content never changes, so that copies of it may be kept. */
 export type Mount =
-  | { kind: 'folder'; source: string; target: string; readOnly: boolean }
+  | { kind: 'folder'; source: string; target: string; readOnly: boolean; isImmutable?: boolean }
   /** A volume of the sandbox's network, created at first use with what the image has there. */
   | { kind: 'volume'; name: string; target: string; readOnly: boolean }
   | { kind: 'tmpfs'; target: string; sizeMb: number | null }

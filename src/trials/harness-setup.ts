@@ -18,7 +18,13 @@ export async function installBundle(request: TrialRequest): Promise<Mount[]> {
   if (!bundles) throw new HarnessUnfit(`There is no folder in which ${harness.name} could be installed.`)
   const { onProgress = () => {} } = bundles
   const installed = await install(harness.bundle, { ...bundles, signal, onProgress })
-  return installed.map(({ source, target }) => ({ kind: 'folder' as const, source, target, readOnly: true }))
+  return installed.map(({ source, target }) => ({
+    kind: 'folder' as const,
+    source,
+    target,
+    readOnly: true,
+    isImmutable: true,
+  }))
 }
 
 /** Returns the command that the harness runs in a step. Throws HarnessUnfit when it cannot do this task. */

@@ -62,7 +62,7 @@ export const PARTS: MachinePart[] = [
     setup: 'docker-registry',
     find: () => onPath('docker-registry'),
     without: 'no image is pushed to a registry',
-    suites: ['src/sandboxes/kubernetes-build.test.ts'],
+    suites: ['src/sandboxes/kubernetes-build.test.ts', 'src/sandboxes/kubernetes/folder-images.test.ts'],
   },
   {
     name: 'harnesses',

@@ -38,7 +38,13 @@ import { formatAuthFile, type RegistrySettings, readCredential, registryHost } f
 export const createImageBuilder = (
   settings: RegistrySettings,
   options: Pick<ImageBuilder, 'storeFolder' | 'buildHosts'>,
-): ImageBuilder => ({ settings, registry: connectRegistry(settings), storeDigests: new Map(), ...options })
+): ImageBuilder => ({
+  settings,
+  registry: connectRegistry(settings),
+  storeDigests: new Map(),
+  folderDigests: new Map(),
+  ...options,
+})
 
 const NO_REGISTRY =
   'Kubernetes sandboxes build a Dockerfile only if a registry is configured. Add registry with a repository, such as images.example.com/assay, to the file of ASSAY_KUBERNETES; or build the image, push it and set docker_image in the task.'

@@ -46,6 +46,8 @@ export type ImageBuilder = {
   buildHosts: readonly AllowedHost[]
   /** Digests in the store of the images that this process has pushed, by their digests in the registry. */
   storeDigests: Map<string, string>
+  /** Digests of folders that never change, by path. */
+  folderDigests: Map<string, Promise<string>>
 }
 
 /** Name of a sandbox's pod. The id of a sandbox may have characters that a pod's name may not. */

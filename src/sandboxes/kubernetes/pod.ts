@@ -2,6 +2,7 @@ import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/acco
 import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
+import { type FolderImages, IMAGE_FOLDER } from './folder-images.ts'
 import { PIPES_FOLDER, recorderCommand } from './recorder.ts'
 import { type PodVolumes, toVolumeFolder } from './shared-volumes.ts'
 import {
@@ -11,6 +12,7 @@ import {
   INSTALL_SCRIPT,
   scriptCommand,
   TOOLS_FOLDER,
+  toolCommand,
   VOLUMES_FOLDER,
 } from './tools.ts'
 
@@ -33,6 +35,8 @@ type PodOptions = {
   network?: PodNetwork | undefined
   /** Undefined for a pod that mounts no volumes of its network. */
   volumes?: PodVolumes | undefined
+  /** Images of mounted folders. The others stay empty until they are uploaded. */
+  folderImages?: FolderImages | undefined
 }
 
 /** Time for collecting the files of a sandbox after its time limit. When it has passed, the cluster ends the pod. */
@@ -52,7 +56,7 @@ const needsHelper = ({ mounts, ports, isAdoptable }: PodInput, { network }: PodO
 /** Builds the pod of a sandbox: the main container, and where needed a helper that shares its network and volumes. */
 export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions): Record<string, unknown> {
   const { runtimeClass, nodeSelector, tolerations, pullSecrets } = cluster.settings
-  const { network, volumes } = options
+  const { network, volumes, folderImages = new Map() } = options
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -70,6 +74,7 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
       initContainers: [
         buildToolsContainer(cluster),
         ...(volumes && volumes.unfilled.length > 0 ? [buildFillContainer(options.reference, volumes)] : []),
+        ...[...folderImages].map(([index, image]) => buildFolderContainer(index, image)),
       ],
       containers: [
         buildMainContainer(cluster, spec, options),
@@ -180,6 +185,22 @@ const buildFillContainer = (image: string, { unfilled }: PodVolumes) => ({
   volumeMounts: [
     { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
     { name: 'volumes', mountPath: VOLUMES_FOLDER },
+  ],
+})
+
+/** Builds the container that copies a folder from its image to the volume that the main container mounts. */
+const buildFolderContainer = (index: number, image: string) => ({
+  name: `folder-${index}`,
+  image,
+  imagePullPolicy: 'IfNotPresent',
+  command: escapeVariables(toolCommand('cp', '--archive', `${IMAGE_FOLDER}/.`, toMountFolder(index))),
+  env: PROGRAM_ENV,
+  workingDir: '/',
+  securityContext: LOCKED_DOWN,
+  resources: buildHelperResources({ requested: '64Mi', limit: '64Mi' }),
+  volumeMounts: [
+    { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
+    { name: volumeName(index), mountPath: toMountFolder(index) },
   ],
 })
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { createOutbound, type Outbound } from '../../platform/outbound/outbound.ts'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
@@ -20,6 +21,9 @@ const ManifestContent = z.looseObject({
 })
 export type ManifestContent = z.infer<typeof ManifestContent>
 
+/** `open` is called once for each attempt to send the bytes. */
+type RegistryBlob = { digest: string; size: number; open: () => AsyncIterable<Uint8Array> }
+
 /** A repository of an image registry, through the API of the OCI distribution specification. */
 export type Registry = {
   /** Throws if the registry does not answer or the credential may not read the repository. */
@@ -30,6 +34,8 @@ export type Registry = {
   findManifest(reference: string, signal?: AbortSignal): Promise<RegistryManifest | undefined>
   /** Reads a small blob, such as the settings of an image, and verifies its digest. */
   readBlob(digest: string, signal?: AbortSignal): Promise<Buffer>
+  /** Stores a blob, such as a layer. A no-op if the registry has it. */
+  putBlob(blob: RegistryBlob, signal?: AbortSignal): Promise<void>
   /** Stores a manifest under a tag and returns its digest. */
   putManifest(tag: string, content: ManifestContent, signal?: AbortSignal): Promise<string>
   /** Deletes a manifest. A no-op if it is missing or the registry does not delete images. */
@@ -39,6 +45,7 @@ export type Registry = {
 /** Maximum size of manifests, and of the settings of an image. Registries have the same limit for manifests. */
 const BYTES_MAX = 4 * 1024 * 1024
 const ANSWER_TIMEOUT_MS = 30_000
+const UPLOAD_TIMEOUT_MS = 15 * 60_000
 
 /** Tag that no image has. */
 const NO_TAG = 'assay-none'
@@ -71,10 +78,7 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
       await findManifest(NO_TAG, signal)
     },
     async requirePush(signal) {
-      const answer = await send('POST', '/blobs/uploads/', { signal })
-      if (answer.status !== 202) throw await refuse(answer, 'push images to')
-      await answer.body?.cancel()
-      const upload = new URL(answer.headers.get('location') ?? '', originOf(settings))
+      const upload = await startUpload(send, settings, { signal })
       // Registries remove uploads that are never completed, so a failure to cancel this one is harmless.
       await sendAuthorized(outbound, settings, 'DELETE', `${upload.pathname}${upload.search}`, { signal })
         .then((canceled) => canceled.body?.cancel())
@@ -86,6 +90,15 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
       const bytes = await readBytes(settings, answer)
       if (digestOf(bytes) === digest) return bytes
       throw new SandboxUnavailable(`The image registry ${registryHost(repository)} sent another content of ${digest}.`)
+    },
+    async putBlob(blob, signal) {
+      const found = await send('HEAD', `/blobs/${blob.digest}`, { signal })
+      await found.body?.cancel()
+      if (found.status === 200) return
+      // The bytes are sent with the authorization that the start of the upload needed, not once in vain before it.
+      const session: AuthorizedSession = {}
+      const target = await startUpload(send, settings, { session, signal })
+      await sendUpload(outbound, settings, target, { blob, session, signal })
     },
     async putManifest(tag, content, signal) {
       const body = JSON.stringify(content)
@@ -103,6 +116,40 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
   }
 }
 
+/** Starts an upload. Returns the address for its bytes. */
+async function startUpload(
+  send: (method: string, suffix: string, request: RegistryRequest) => Promise<Response>,
+  settings: RegistrySettings,
+  request: RegistryRequest,
+): Promise<URL> {
+  const answer = await send('POST', '/blobs/uploads/', request)
+  if (answer.status !== 202) throw await toRegistryError(settings, answer, 'push images to')
+  await answer.body?.cancel()
+  return new URL(answer.headers.get('location') ?? '', originOf(settings))
+}
+
+type BlobUpload = { blob: RegistryBlob; session: AuthorizedSession; signal: AbortSignal | undefined }
+
+/** Sends the bytes of a blob. The credential is not sent to another host, whose address contains its own. */
+async function sendUpload(
+  outbound: Outbound,
+  settings: RegistrySettings,
+  target: URL,
+  { blob: { digest, size, open }, session, signal }: BlobUpload,
+): Promise<void> {
+  requireTls(settings, target)
+  const url = new URL(target)
+  url.searchParams.append('digest', digest)
+  const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
+  const upload = { headers, body: open, timeoutMs: UPLOAD_TIMEOUT_MS, signal }
+  const answer =
+    url.origin === originOf(settings)
+      ? await sendAuthorized(outbound, settings, 'PUT', url.href, { ...upload, session })
+      : await sendOnce(outbound, settings, url, { ...upload, method: 'PUT' })
+  if (answer.status !== 201) throw await toRegistryError(settings, answer, 'push images to')
+  await answer.body?.cancel()
+}
+
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
 /** Docker's registry has another name in its API. */
@@ -113,9 +160,14 @@ export function originOf({ repository, insecure }: Pick<RegistrySettings, 'repos
   return `${insecure ? 'http' : 'https'}://${host === DOCKER_HUB.name ? DOCKER_HUB.host : host}`
 }
 
+/** The authorization of the last request that needed one, for the next requests. */
+type AuthorizedSession = { authorization?: string }
+
 type RegistryRequest = {
   headers?: Record<string, string>
-  body?: string | undefined
+  body?: string | (() => AsyncIterable<Uint8Array>) | undefined
+  session?: AuthorizedSession | undefined
+  timeoutMs?: number | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -127,14 +179,14 @@ async function sendAuthorized(
   path: string,
   request: RegistryRequest,
 ): Promise<Response> {
+  const { session = {}, ...sent } = request
   const url = new URL(path, originOf(settings))
-  const attempt = (authorization: string | undefined) =>
-    sendOnce(outbound, settings, url, {
-      ...request,
-      method,
-      headers: { ...request.headers, ...(authorization === undefined ? {} : { authorization }) },
-    })
-  const first = await attempt(undefined)
+  const attempt = (authorization: string | undefined) => {
+    if (authorization !== undefined) session.authorization = authorization
+    const headers = { ...request.headers, ...(authorization === undefined ? {} : { authorization }) }
+    return sendOnce(outbound, settings, url, { ...sent, method, headers })
+  }
+  const first = await attempt(session.authorization)
   const answer = first.status === 401 ? await authorizeAndRepeat(outbound, settings, first, attempt) : first
   const location = answer.headers.get('location')
   if (method !== 'GET' || answer.status < 300 || answer.status >= 400 || location === null) return answer
@@ -197,17 +249,17 @@ async function sendOnce(
   outbound: Outbound,
   settings: RegistrySettings,
   url: URL,
-  init: RegistryRequest & { method?: string },
+  init: Omit<RegistryRequest, 'session'> & { method?: string },
 ): Promise<Response> {
-  const { signal, body, ...rest } = init
+  const { signal, body, timeoutMs = ANSWER_TIMEOUT_MS, ...rest } = init
   try {
     return await outbound.fetch(url, {
       ...rest,
-      ...(body === undefined ? {} : { body }),
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : Readable.toWeb(Readable.from(body())) }),
       ...(signal === undefined ? {} : { signal }),
       trust: 'operator',
       redirect: 'manual',
-      timeoutMs: ANSWER_TIMEOUT_MS,
+      timeoutMs,
       bytesMax: BYTES_MAX,
     })
   } catch (error) {

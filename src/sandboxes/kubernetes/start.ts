@@ -9,6 +9,7 @@ import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
 import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
 import { type RunningCommand, startCommand } from './command.ts'
+import { type FolderImages, prepareFolderImages } from './folder-images.ts'
 import type { FileListing } from './listing.ts'
 import { ADOPTABLE, buildPod, toMountFolder } from './pod.ts'
 import { findPod, isRunning, releaseReservation, removePod, startPod } from './pods.ts'
@@ -29,12 +30,13 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
   const name = podName(cluster, spec.id)
   try {
     const { reference } = image
-    const network = toPodNetwork(spec)
+    const folderImages = await prepareFolderImages(cluster, spec.mounts)
+    const options = { name, reference, role: 'sandbox', network: toPodNetwork(spec), folderImages } as const
     const pod = await startWithVolumes(cluster, spec, (volumes) =>
-      startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'sandbox', network, volumes })),
+      startPod(cluster, name, buildPod(cluster, spec, { ...options, volumes })),
     )
     try {
-      return await initialize(cluster, spec, { name, image, address: pod.status.podIP ?? '' })
+      return await initialize(cluster, spec, { name, image, folderImages, address: pod.status.podIP ?? '' })
     } catch (error) {
       await removePod(cluster, name)
       throw error
@@ -70,16 +72,17 @@ const isAdoptable = (
   settings.runtimeClass === undefined
 
 type StartedPod = { name: string; image: ClusterImage }
+type NewPod = StartedPod & { folderImages: FolderImages }
 
 async function initialize(
   cluster: Cluster,
   spec: SandboxSpec,
-  { name, image, address }: StartedPod & { address: string },
+  { name, image, folderImages, address }: NewPod & { address: string },
 ): Promise<Sandbox> {
   const supervisor = await attachSupervisor(cluster, name)
   let leaveNetwork = (): void => {}
   try {
-    const { listing, startTime } = await prepareFiles(cluster, spec, { name, image })
+    const { listing, startTime } = await prepareFiles(cluster, spec, { name, image, folderImages })
     const relay = await openRelay(cluster, name, spec)
     leaveNetwork = await joinNetwork(cluster, spec, { pod: name, address })
     const command = await runCommand(cluster, spec, { name, image, startTime })
@@ -122,7 +125,7 @@ const START_TIME_SCRIPT = `call mkdir -p -- "$1" || exit
 : > /.assay-mark && call find /.assay-mark -printf %C@ && call rm /.assay-mark`
 
 /** Fills the sandbox. The files of the image are listed when its first sandbox starts. */
-async function prepareFiles(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod) {
+async function prepareFiles(cluster: Cluster, spec: SandboxSpec, { name, image, folderImages }: NewPod) {
   const main = { pod: name, container: MAIN, folder: '/' } as const
   if (image.addedFiles !== undefined) await unpackInto(cluster, main, createReadStream(image.addedFiles))
   image.listing ??= listFiles(cluster, name)
@@ -132,14 +135,19 @@ async function prepareFiles(cluster: Cluster, spec: SandboxSpec, { name, image }
   const listing = await image.listing
   const startTime = await runScript(cluster, name, START_TIME_SCRIPT, [spec.workdir ?? spec.image.workdir])
   await fillSandbox(cluster, name, spec)
-  await uploadFolders(cluster, name, spec)
+  await uploadFolders(cluster, name, spec, folderImages)
   return { listing, startTime }
 }
 
-/** Copies the folders of this machine that are mounted. The main container sees them through shared volumes. */
-async function uploadFolders(cluster: Cluster, pod: string, { mounts }: SandboxSpec): Promise<void> {
+/** Uploads mounted folders that have no image. The main container sees them through shared volumes. */
+async function uploadFolders(
+  cluster: Cluster,
+  pod: string,
+  { mounts }: SandboxSpec,
+  folderImages: FolderImages,
+): Promise<void> {
   for (const [index, mount] of mounts.entries()) {
-    if (mount.kind !== 'folder') continue
+    if (mount.kind !== 'folder' || folderImages.has(index)) continue
     const found = await stat(mount.source).catch(() => undefined)
     if (!found?.isDirectory()) throw new SandboxUnavailable(`${mount.source} cannot be mounted: it is not a folder.`)
     // The source itself may be a link to the folder.

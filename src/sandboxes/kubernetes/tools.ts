@@ -5,7 +5,7 @@
 export const TOOLS_FOLDER = '/dev/.assay'
 const PROGRAMS = [
   ...['sh', 'env', 'head', 'cat', 'rm', 'rmdir', 'mkdir', 'chmod', 'tee', 'sha256sum', 'sleep', 'timeout', 'xargs'],
-  ...['setpriv', 'setsid', 'tar', 'find'],
+  ...['setpriv', 'setsid', 'tar', 'find', 'cp'],
 ] as const
 type ToolProgram = (typeof PROGRAMS)[number]
 
@@ -43,10 +43,7 @@ export const VOLUMES_FOLDER = '/.assay-volumes'
 /** Script that copies folders of the image to new volumes, with their owners and rights. The arguments are pairs: volume, folder. */
 export const FILL_VOLUMES_SCRIPT = `while [ $# -gt 0 ]; do
   call rm -rf "$1" && call mkdir -p "$1" && call chmod 755 "$1" || exit
-  if [ -d "$2" ]; then
-    call tar --create --file=- --directory="$2" --numeric-owner --one-file-system . |
-      call tar --extract --file=- --directory="$1" --numeric-owner --same-owner --same-permissions || exit
-  fi
+  if [ -d "$2" ]; then call cp --archive --one-file-system "$2/." "$1" || exit; fi
   shift 2
 done`
 
