@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { testKubeconfig, testStorageClass } from '../../test/support/sandboxes/kubernetes-subject.ts'
+import { testKubeconfig, testRegistry, testStorageClass } from '../../test/support/sandboxes/kubernetes-subject.ts'
 import { composeCases } from '../../test/support/trials/compose-cases.ts'
 import { openSuite } from '../../test/support/trials/in-sandboxes.ts'
 import { IMAGE, writeTask } from '../../test/support/trials/trial-runner.ts'
@@ -15,13 +15,24 @@ describe.skipIf(testKubeconfig === undefined || testStorageClass === undefined)(
     const suite = openSuite('kubernetes')
     composeCases(suite)
 
-    test(
-      'a service whose entrypoint the cluster does not tell is refused by name',
+    const writeWithService = () =>
+      writeTask(mkdtempSync(join(suite.runner.folder, 'unknown-')), {
+        'environment/docker-compose.yaml': `services:\n  main: {}\n  db:\n    image: ${IMAGE}\n    command: [sleep, infinity]\n`,
+      })
+
+    test.skipIf(testRegistry !== undefined)(
+      'without a registry, a service whose entrypoint the cluster does not tell is refused by name',
       async () => {
-        const compose = `services:\n  main: {}\n  db:\n    image: ${IMAGE}\n    command: [sleep, infinity]\n`
-        const folder = mkdtempSync(join(suite.runner.folder, 'unknown-'))
-        const task = writeTask(folder, { 'environment/docker-compose.yaml': compose })
-        await expect(suite.runner.run(task, oracle)).rejects.toThrow(/service db requires an entrypoint/)
+        const run = suite.runner.run(writeWithService(), oracle)
+        await expect(run).rejects.toThrow(/service db requires an entrypoint/)
+      },
+      TRIAL_MS,
+    )
+
+    test.skipIf(testRegistry === undefined)(
+      'with a registry, a service runs with the entrypoint of its image',
+      async () => {
+        expect(await suite.runner.run(writeWithService(), oracle)).toMatchObject({ state: 'passed', error: null })
       },
       TRIAL_MS,
     )
