@@ -1,5 +1,5 @@
 import { Duplex } from 'node:stream'
-import { buildFrame, buildOffset, FRAME, FRAME_BYTES_MAX, OFFSET_BYTES } from '../sandboxes/resumable-protocol.ts'
+import { buildFrame, buildOffset, FRAME, OFFSET_BYTES, PAYLOAD_BYTES_MAX } from '../sandboxes/resumable-protocol.ts'
 import { createInbox, createOutbox } from './resumable-buffers.ts'
 
 const LINGER_MS = 5_000
@@ -99,8 +99,8 @@ export class ResumableConnection extends Duplex {
   #fill(): void {
     while (this.#waiting && !this.#outbox.isFull()) {
       const { chunk, done } = this.#waiting
-      this.#outbox.add(chunk.subarray(0, FRAME_BYTES_MAX))
-      const rest = chunk.subarray(FRAME_BYTES_MAX)
+      this.#outbox.add(chunk.subarray(0, PAYLOAD_BYTES_MAX))
+      const rest = chunk.subarray(PAYLOAD_BYTES_MAX)
       this.#waiting = rest.length > 0 ? { chunk: rest, done } : undefined
       if (rest.length === 0) done()
     }

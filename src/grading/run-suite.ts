@@ -79,7 +79,7 @@ export async function gradeSuite(
     baseFilesystem: { kind: 'image' },
     uploads: buildUploads(options),
     command: ['/bin/sh', '/tests/test.sh'],
-    execs: false,
+    usesExec: false,
     user: 0,
     workdir: '/',
     env: {},

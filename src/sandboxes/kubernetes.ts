@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { readOwnerId } from './kernel/ownership.ts'
-import { createImageBuilder, discardBuilt, reapBuilds, testBuilder, testRegistry } from './kubernetes/build-image.ts'
+import { createImageBuilder, discardBuilt, reapBuilds, testBuilder } from './kubernetes/build-image.ts'
 import { connectKubernetes, QuotaExceeded } from './kubernetes/client.ts'
 import type { Cluster } from './kubernetes/cluster.ts'
 import type { OpenedSettings } from './kubernetes/connection.ts'
@@ -63,7 +63,7 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
       if (lastQuotaError && performance.now() - lastQuotaError.at < QUOTA_MEMORY_MS) throw lastQuotaError.error
       const { kubernetes, builder } = await cluster()
       await kubernetes.call('GET', '/version')
-      if (builder) await testRegistry(builder)
+      await builder?.registry.requireRead()
       return testOnce()
     },
     prepare: async (source, prepareOptions) =>

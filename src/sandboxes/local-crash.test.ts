@@ -82,7 +82,7 @@ test('cleanup does not remove a sandbox whose engine is alive', async () => {
     env: {},
     mounts: [],
     uploads: [],
-    execs: false,
+    usesExec: false,
     network: null,
     ports: [],
     input: '',

@@ -95,7 +95,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
 
   test('cannot be reached by another user in the sandbox, and keeps no secret', async () => {
     await using fixture = await openCaseContext(subject)
-    const sandbox = await fixture.start('sleep 600', { execs: true, env: { TOKEN: 'secret-of-main' } })
+    const sandbox = await fixture.start('sleep 600', { usesExec: true, env: { TOKEN: 'secret-of-main' } })
     const script =
       'cd /dev/.assay/control && echo seen; (echo "kill -9 1" > /dev/.assay/control/requests) && echo told; kill -9 -1'
     const spec = await command(fixture, script, { user: 'nobody', env: { OTHER: 'secret-of-exec' } })

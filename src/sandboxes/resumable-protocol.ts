@@ -11,7 +11,7 @@
  * | welcome     | received                             | gateway | the pipe now carries the connection |
  * | unknown     |                                      | gateway | no such connection; another gateway may have it |
  * | unavailable |                                      | both    | the worker reaches no gateway, or there are too many connections |
- * | data        | 1 to `FRAME_BYTES_MAX` bytes         | both    | the next bytes of the connection |
+ * | data        | 1 to `PAYLOAD_BYTES_MAX` bytes       | both    | the next bytes of the connection |
  * | ack         | consumed                             | both    | bytes before this offset need not be kept |
  * | end         |                                      | both    | half-close; takes one offset, like a byte, so that it is acknowledged too |
  * | reset       |                                      | both    | the other end of the connection is gone |
@@ -29,11 +29,11 @@ export const FRAME = { hello: 1, welcome: 2, unknown: 3, unavailable: 4, data: 5
 export const HEADER_BYTES = 5
 export const ID_BYTES = 16
 export const OFFSET_BYTES = 6
-export const FRAME_BYTES_MAX = 64 * 1024
+export const PAYLOAD_BYTES_MAX = 64 * 1024
 export const WINDOW_BYTES = 128 * 1024
 /** Smaller chunks are merged, so that a sender of single bytes does not create one object for each. */
 export const CHUNK_BYTES_MIN = 4096
-/** How long both sides keep a connection without a pipe. */
+/** Time for which both sides keep a connection without a pipe. */
 export const RESUME_MS = 5 * 60_000
 
 export function buildFrame(type: number, payload: Buffer = Buffer.alloc(0)): Buffer {
@@ -63,16 +63,16 @@ export function createFrameReader(onFrame: (type: number, payload: Buffer) => bo
     if (size < needed) return true
     let bytes = Buffer.concat(chunks)
     for (needed = frameBytes(bytes); bytes.length >= needed; needed = frameBytes(bytes)) {
-      if (needed > FRAME_MAX || !onFrame(bytes.readUInt8(), bytes.subarray(HEADER_BYTES, needed))) return false
+      if (needed > FRAME_BYTES_MAX || !onFrame(bytes.readUInt8(), bytes.subarray(HEADER_BYTES, needed))) return false
       bytes = bytes.subarray(needed)
     }
     chunks = [bytes]
     size = bytes.length
-    return needed <= FRAME_MAX
+    return needed <= FRAME_BYTES_MAX
   }
 }
 
-const FRAME_MAX = HEADER_BYTES + FRAME_BYTES_MAX
+const FRAME_BYTES_MAX = HEADER_BYTES + PAYLOAD_BYTES_MAX
 
 /** Returns the size of the first frame, or of its header if that is incomplete. */
 const frameBytes = (bytes: Buffer): number =>

@@ -150,8 +150,8 @@ export type SandboxSpec = {
   uploads: SandboxUpload[]
   /** Null for a sandbox that runs only what `exec` starts, and lives until it is killed or reaches its time limit. */
   command: string[] | null
-  /** True when `exec` will be used, which has a small cost. Always on without a command. */
-  execs: boolean
+  /** True if `exec` will be used, which has a small cost. Without a command `exec` can always be used. */
+  usesExec: boolean
   /**
    * True if another process may adopt the sandbox after this one has died or left it. Requires a command, and the image as
    * base filesystem. Ignored where this is impossible.

@@ -135,7 +135,7 @@ export async function runInMain(
   const sandbox = await start({
     ...toMainSpec(environment, { ...options.sandbox, limits }),
     command: command.command,
-    execs: false,
+    usesExec: false,
     user: command.user ?? environment.user,
     input: command.input ?? '',
   })
@@ -173,7 +173,7 @@ export async function startMain(
   const sandbox = await context.startSandbox(`environment-${name}`, {
     ...toMainSpec(environment, { ...options, env: {}, limits }),
     command: findMainCommand(context, environment),
-    execs: true,
+    usesExec: true,
     user,
     input: '',
   })
@@ -195,7 +195,7 @@ function findMainCommand(context: StepContext, { main, image }: RunningEnvironme
   return entrypoint.length === 0 && !command ? null : [...entrypoint, ...(command ?? SLEEP_COMMAND)]
 }
 
-type MainSpec = Omit<SandboxSpec, 'id' | 'outputFile' | 'command' | 'execs' | 'user' | 'input'>
+type MainSpec = Omit<SandboxSpec, 'id' | 'outputFile' | 'command' | 'usesExec' | 'user' | 'input'>
 
 function toMainSpec(environment: RunningEnvironment, options: MainSandboxOptions): MainSpec {
   const { image, definition, main, network, files, workdir, env } = environment

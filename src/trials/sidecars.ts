@@ -80,7 +80,7 @@ async function startSidecar(
     baseFilesystem,
     uploads: listUploads(files, baseFilesystem),
     command: buildCommand(service, image, (words) => words.map((word) => fillTemplate(word, variables))),
-    execs: true,
+    usesExec: true,
     user,
     workdir,
     env,

@@ -149,7 +149,7 @@ describe.each(['bwrap', 'docker'] as const)('servers of tests in %s', (sandbox) 
       baseFilesystem: { kind: 'image' },
       uploads: [],
       command: ['/bin/sh', '-ec', [...install, check].join('\n')],
-      execs: false,
+      usesExec: false,
       user: 0,
       workdir: '/',
       env: {},

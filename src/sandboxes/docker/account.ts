@@ -30,9 +30,12 @@ export async function findIdentity(
   image: Image,
   user: string | number,
 ): Promise<SandboxIdentity> {
-  if (engine.launcher === undefined || /^(root|0)?(:(root|0)?)?$/.test(String(user))) return undefined
+  if (engine.launcher === undefined || ROOT_USER.test(String(user))) return undefined
   return resolveAccount(await loadImageAccounts(engine, image.digest), user)
 }
+
+/** A user and an optional group that are both root, by name or by number. Docker takes an empty one for root. */
+const ROOT_USER = /^(root|0)?(:(root|0)?)?$/
 
 /** Returns the account files of an image, read once. */
 function loadImageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
@@ -66,10 +69,10 @@ async function readText({ type, bytes, content }: TarEntry): Promise<string | un
   return isReadable ? Buffer.concat(chunks).toString() : undefined
 }
 
-/** Lists unsafe files of a container at the paths that the engine opens when the next container starts. */
+/** Lists unsafe files of a container at the paths that the engine opens to start it, or the next one with its files. */
 export function listUnsafeFiles(
   { docker }: DockerEngine,
-  { layers, containerId }: StoppedContainer,
+  { layers, containerId }: Pick<StoppedContainer, 'layers' | 'containerId'>,
 ): Promise<string[]> {
   return listUnsafePaths((path) => (layers ? statChanged(layers, path) : statOrUnsafe(docker, containerId, path)))
 }
@@ -97,8 +100,7 @@ export async function repairAccounts(
   container: { id: string; image: string; layers: ContainerLayers | undefined },
 ) {
   const { id, image, layers } = container
-  const statFile = (path: string) => (layers ? statChanged(layers, path) : statOrUnsafe(engine.docker, id, path))
-  const unsafe = await listUnsafePaths(statFile)
+  const unsafe = await listUnsafeFiles(engine, { layers, containerId: id })
   if (unsafe.length > 0) await putAccounts(engine, id, image)
 }
 

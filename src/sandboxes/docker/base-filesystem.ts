@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
+import { discardContent } from '../../harbor/archive.ts'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { LABEL } from '../kernel/ownership.ts'
 import { isAtOrBelow, listWorkspaceRoots, toParentPrefix, toPathParts } from '../kernel/sandbox-path.ts'
@@ -23,9 +24,9 @@ import { collectFrom, listInheritedChanges, type StoppedContainer, stoppedContai
 export type ContainerBase = {
   image: string
   workspace: Readable[]
-  /** The workspace lies directly below the root, so that no folder of the image is changed. */
+  /** True if the workspace lies directly below the root, so that no folder of the image is changed. */
   isTopLevel: boolean
-  /** The workspace has files in /etc, where the engine opens some when the container starts. */
+  /** True if the workspace has files in /etc, where the engine opens some when the container starts. */
   changesEtc: boolean
   /** Changes that the image already contains, if its layers cannot be read. */
   inherited: readonly FileChange[]
@@ -81,8 +82,8 @@ async function buildWorkspaceBase(
 }
 
 /**
- * Script that removes paths. Files that the engine mounts cannot be removed, and nothing but mounted files and the
- * folders above them may be left.
+ * Script that removes paths. Files that the engine mounts cannot be removed. The script fails if anything is left besides
+ * them and the folders above them.
  */
 const REMOVE_SCRIPT = `rm -rf -- "$@" && exit
 mounted=' '
@@ -97,40 +98,38 @@ check() {
 }
 for path; do check "$path"; done`
 
-function buildRemoveCommand({ launcher }: DockerEngine, paths: string[]): string[] {
-  if (launcher === undefined) return ['sh', '-c', REMOVE_SCRIPT, 'remove', ...paths]
-  return launcher.toCommand(
-    'sh',
-    '-c',
-    `rm() { ${launcher.toCommand('rm').join(' ')} "$@"; }\n${REMOVE_SCRIPT}`,
-    'remove',
-    ...paths,
-  )
+/**
+ * Returns the command that runs a script which removes paths. It uses the launcher's programs, because an agent may have
+ * replaced those of the container.
+ */
+function buildRemovalCommand({ launcher }: DockerEngine, script: string, paths: string[]): string[] {
+  if (launcher === undefined) return ['sh', '-c', script, 'remove', ...paths]
+  const remove = launcher.toCommand('rm').join(' ')
+  return launcher.toCommand('sh', '-c', `rm() { ${remove} "$@"; }\n${script}`, 'remove', ...paths)
 }
 
-/** Creates the image once per base image and paths, and caches it. */
+/** Returns an image that has nothing at the paths. It is created once per base image and paths. */
 function prepareWithoutPaths(engine: DockerEngine, digest: string, paths: string[]): Promise<string> {
   const key = createHash('sha256')
     .update(JSON.stringify([digest, paths]))
     .digest('hex')
   const known = engine.images.get(key)
   if (known) return known
-  const building = findOrBuild(engine, digest, paths, key)
+  const building = findOrCreateImage(engine, digest, paths, key)
   engine.images.set(key, building)
   building.catch(() => engine.images.delete(key))
   return building
 }
 
-async function findOrBuild(engine: DockerEngine, digest: string, paths: string[], key: string): Promise<string> {
+async function findOrCreateImage(engine: DockerEngine, digest: string, paths: string[], key: string): Promise<string> {
   const name = { repo: 'assay/without', tag: key.slice(0, 32) }
   const path = `/images/${name.repo}:${name.tag}/json`
   const found = await engine.docker.call<{ Id: string }>('GET', path).catch(ignoring(404))
   if (found) return found.Id
   const removable = await listOutsideVolumes(engine, digest, paths)
   if (removable.length === 0) return digest
-  return withDraft(engine, { image: digest, command: buildRemoveCommand(engine, removable) }, (id) =>
-    commit(engine, id, name, {}),
-  ).catch((error: unknown) => {
+  const command = buildRemovalCommand(engine, REMOVE_SCRIPT, removable)
+  return withDraft(engine, { image: digest, command }, (id) => commit(engine, id, name, {})).catch((error: unknown) => {
     throw new SandboxUnavailable(`The image ${digest} could not be prepared for a workspace: ${String(error)}`)
   })
 }
@@ -145,7 +144,8 @@ async function listOutsideVolumes({ docker }: DockerEngine, digest: string, path
   return paths.filter((path) => !volumes.some((volume) => overlaps(path, volume)))
 }
 
-const SNAPSHOT_MS = 24 * 3_600_000
+/** Time after which other processes remove the image of a snapshot, even if its owner may be alive. */
+const SNAPSHOT_LIFETIME_MS = 24 * 3_600_000
 const LINKS_MAX = 20
 
 /** Script that removes the paths, and any file at the place of one of their parent folders. */
@@ -168,20 +168,21 @@ async function takeSnapshot(
   without: string[],
 ): Promise<{ image: string; release(): Promise<void> }> {
   const images: string[] = []
-  const labels = labelsOf(engine, 'snapshot', { [LABEL.deadline]: String(Date.now() + SNAPSHOT_MS) })
+  const labels = labelsOf(engine, 'snapshot', { [LABEL.deadline]: String(Date.now() + SNAPSHOT_LIFETIME_MS) })
   const release = async (): Promise<void> => {
     for (const image of images.splice(0).reverse()) await removeImage(engine, image)
   }
   try {
     await requireWithinDisk(engine, stopped)
-    images.push(await commit(engine, stopped.containerId, undefined, labels))
+    const whole = await commit(engine, stopped.containerId, undefined, labels)
+    images.push(whole)
     const unsafe = await listUnsafeFiles(engine, stopped)
-    const restored = [...without, ...unsafe]
-    if (restored.length > 0) {
-      const request = { from: images[0] ?? '', stopped, without: restored, labels, hasUnsafeFiles: unsafe.length > 0 }
-      images.push(await restorePaths(engine, request))
-    }
-    return { image: images.at(-1) ?? '', release }
+    const paths = [...without, ...unsafe]
+    if (paths.length === 0) return { image: whole, release }
+    const hasUnsafeFiles = unsafe.length > 0
+    const restored = await restorePaths(engine, { from: whole, stopped, without: paths, labels, hasUnsafeFiles })
+    images.push(restored)
+    return { image: restored, release }
   } catch (error) {
     await release()
     throw error
@@ -227,7 +228,8 @@ async function restorePaths(
   return withDraft(engine, { image: stopped.imageDigest, command: null }, async (imageContainer) => {
     const paths = await resolveLinks(engine, imageContainer, without)
     const fill = hasUnsafeFiles ? (id: string) => putAccounts(engine, id, stopped.imageDigest) : undefined
-    return withDraft(engine, { image: from, command: buildCleanCommand(engine, paths), fill }, async (draft) => {
+    const command = buildRemovalCommand(engine, CLEAN_SCRIPT, paths)
+    return withDraft(engine, { image: from, command, fill }, async (draft) => {
       const body = Readable.from(packOriginals(engine, imageContainer, paths), { objectMode: false })
       await engine.docker.call('PUT', `/containers/${draft}/archive`, {
         query: { path: '/' },
@@ -261,16 +263,6 @@ async function resolveLinks({ docker }: DockerEngine, container: string, paths: 
   return [...real].sort()
 }
 
-/**
- * Returns the command that removes the paths. It uses the launcher's programs, because the agent may have replaced
- * those of the sandbox.
- */
-function buildCleanCommand({ launcher }: DockerEngine, paths: string[]): string[] {
-  if (launcher === undefined) return ['sh', '-c', CLEAN_SCRIPT, 'clean', ...paths]
-  const remove = launcher.toCommand('rm').join(' ')
-  return launcher.toCommand('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN_SCRIPT}`, 'clean', ...paths)
-}
-
 /** Packs the paths from the image into one archive. */
 async function* packOriginals({ docker }: DockerEngine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
@@ -285,10 +277,7 @@ async function* packOriginals({ docker }: DockerEngine, container: string, paths
 async function* repackEntry(entry: TarEntry, above: string): AsyncGenerator<Buffer> {
   const { mode, uid, gid, mtime, bytes, linkTarget, type } = entry
   const path = posix.join(above, entry.path)
-  if (ENGINE_FILES.includes(`/${path}`)) {
-    for await (const _ of entry.content());
-    return
-  }
+  if (ENGINE_FILES.includes(`/${path}`)) return discardContent(entry)
   const header = { path, mode, uid, gid, mtime, size: 0 }
   if (type === 'Directory') yield tarHeader({ ...header, type })
   if (type === 'SymbolicLink') yield tarHeader({ ...header, type, link: linkTarget })

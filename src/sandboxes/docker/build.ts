@@ -112,15 +112,15 @@ async function* concat(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGener
 /** Refuses ADD with a URL: the engine would download it through its own unrestricted network. */
 export function refuseRemoteAdd({ stages }: Dockerfile): void {
   for (const { keyword, text, line } of stages.flatMap(({ instructions }) => instructions)) {
-    if (keyword !== 'ADD' || !MAY_BE_ADDRESS.test(text)) continue
+    if (keyword !== 'ADD' || !MAY_BE_URL.test(text)) continue
     throw new SandboxUnsupported(
-      `Line ${line} of the Dockerfile: ADD of an address or a variable is refused. RUN can fetch it.`,
+      `Line ${line} of the Dockerfile: ADD of a URL or a variable is refused. Fetch the file with RUN instead.`,
     )
   }
 }
 
-/** Characters that every URL or variable has, in any quoting. Text without them contains no URL. */
-const MAY_BE_ADDRESS = /[:$\\]/
+/** Characters of which every URL and every variable has one, in any quoting. */
+const MAY_BE_URL = /[:$\\]/
 
 /** Network of a build. `mode` is the engine's network mode. */
 type DockerBuildNetwork = AsyncDisposable & { mode: string; env: Record<string, string> }
@@ -151,7 +151,7 @@ async function openBuildNetwork(
     baseFilesystem: { kind: 'image' },
     uploads: [],
     command: null,
-    execs: false,
+    usesExec: false,
     user: null,
     workdir: null,
     env: {},

@@ -31,7 +31,9 @@ function dialSsh(destination: SshDestination): Duplex {
     },
   })
   child.stdin.on('error', (error) => connection.destroy(error))
-  child.stdout.on('data', (chunk) => connection.push(chunk) || child.stdout.pause())
+  child.stdout.on('data', (chunk) => {
+    if (!connection.push(chunk)) child.stdout.pause()
+  })
   child.stdout.on('end', () => connection.push(null))
   child.once('error', (error) => connection.destroy(error))
   return connection

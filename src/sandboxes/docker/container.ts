@@ -183,18 +183,15 @@ function buildLaunchedCommand(
   { script, command, seconds, identity, env }: LaunchedCommandOptions,
 ): string[] {
   const home = identity && env.HOME === undefined ? [identity.home] : []
-  const asUser = launcher.toCommand(
-    ...['setpriv' as const, ...toSetprivOptions(identity), '--inh-caps', '-all'],
-    ...['--bounding-set', boundingSet(CAPABILITIES), '--', ...command],
-  )
+  const rights = ['--inh-caps', '-all', '--bounding-set', boundingSet(CAPABILITIES)]
+  const asUser = launcher.toCommand('setpriv', ...toSetprivOptions(identity), ...rights, '--', ...command)
   // The engine gives the standard streams to root, because it starts the process as root.
   const shareStreams = identity
     ? `${launcher.toCommand('chmod', '666', ...STANDARD_STREAMS).join(' ')} 2> /dev/null; `
     : ''
-  return launcher.toCommand(
-    ...['sh' as const, '-c', `${home.length > 0 ? SET_HOME : ''}${shareStreams}${script}`, 'init', ...home],
-    ...launcher.toCommand('timeout', '-s', 'KILL', seconds, ...asUser),
-  )
+  const fullScript = `${home.length > 0 ? SET_HOME : ''}${shareStreams}${script}`
+  const limited = launcher.toCommand('timeout', '-s', 'KILL', seconds, ...asUser)
+  return launcher.toCommand('sh', '-c', fullScript, 'init', ...home, ...limited)
 }
 
 function toSetprivOptions(identity: SandboxIdentity): string[] {
@@ -206,11 +203,14 @@ function toSetprivOptions(identity: SandboxIdentity): string[] {
 /** A file, folder or link of a container. `link` is the target of a link. */
 type ContainerPath = { isFolder: boolean; isLink: boolean; isFile: boolean; bytes: number; link: string }
 
-/** Bits of Go's file modes. */
-const GO_FOLDER = 2 ** 31
-const GO_LINK = 2 ** 27
-/** Folder, link, device, pipe, socket, character device and irregular. */
-const GO_TYPES = [31, 27, 26, 25, 24, 21, 19].map((bit) => 2 ** bit)
+/** Numbers of the bits for folders and links in Go's file modes. */
+const FOLDER_BIT = 31
+const LINK_BIT = 27
+/** Folder, link, device, pipe, socket, character device and irregular. A regular file has none of these bits. */
+const TYPE_BITS = [FOLDER_BIT, LINK_BIT, 26, 25, 24, 21, 19]
+
+/** Reports whether a bit is set. The operator `&` would take bit 31 for a sign. */
+const hasBit = (mode: number, bit: number): boolean => Math.floor(mode / 2 ** bit) % 2 === 1
 
 /**
  * Asks the engine for the type and size of a path of a container. A link in the last part of the path is not followed,
@@ -225,9 +225,9 @@ export async function statIn(docker: Docker, containerId: string, path: string):
   if (typeof header !== 'string') return undefined
   const { mode, size, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString())
   return {
-    isFolder: Math.floor(mode / GO_FOLDER) % 2 === 1,
-    isLink: Math.floor(mode / GO_LINK) % 2 === 1,
-    isFile: GO_TYPES.every((type) => Math.floor(mode / type) % 2 === 0),
+    isFolder: hasBit(mode, FOLDER_BIT),
+    isLink: hasBit(mode, LINK_BIT),
+    isFile: !TYPE_BITS.some((bit) => hasBit(mode, bit)),
     bytes: Number(size),
     link: String(linkTarget ?? ''),
   }

@@ -69,8 +69,9 @@ type LauncherFile = { name: string; content: Buffer }
 
 /** Reads the programs and their libraries. Returns an empty list if a program is missing. */
 async function readLauncherFiles(): Promise<LauncherFile[]> {
-  const paths = await Promise.all(PROGRAMS.map(findProgram))
-  if (paths.includes('')) return []
+  const found = await Promise.all(PROGRAMS.map(findProgram))
+  const paths = found.filter((path) => path !== undefined)
+  if (paths.length < PROGRAMS.length) return []
   const libraries = await listLibraries(paths)
   const all = new Map([...libraries, ...paths].map((path) => [basename(path), path]))
   return Promise.all([...all].sort().map(async ([name, path]) => ({ name, content: await readFile(path) })))

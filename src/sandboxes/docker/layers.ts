@@ -82,7 +82,7 @@ export async function readLayers<T>(
 /** Depth from which folders are moved up. */
 const DEPTH_MAX = 500
 const FLATTEN_SECONDS = '60'
-/** Looks only at what the pass before has moved, so that the time does not grow with the square of the depth. */
+/** Each pass searches only the folders that the pass before has moved, so that the time stays linear in the depth. */
 const FLATTEN_SCRIPT = `top=$1
 while next=$(mktemp -d -p "$1"); do
   find "$top" -xdev -mindepth ${DEPTH_MAX} -maxdepth ${DEPTH_MAX} -type d -prune \

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import type { Log } from '../../platform/log.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
@@ -22,9 +22,8 @@ type OpenEngineOptions = {
   log: Log
 }
 
-/** API version that this client uses. An engine that no longer supports it reports the oldest one that it does. */
-const CLIENT_API_VERSION = 41
-const OLDEST_API_VERSION = 41
+/** Minor version of the API 1.x that this client uses. A newer engine reports the oldest one that it still supports. */
+const API_MINOR_VERSION = 41
 const DOCKER_ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /** Connects to an engine, detects its capabilities and tests it with a container. Throws SandboxUnavailable. */
@@ -99,10 +98,10 @@ async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boo
   const minor = (text: string): number => Number(text.split('.')[1])
   if (version.Os !== 'linux')
     throw new SandboxUnavailable(`The Docker engine runs ${version.Os} containers: Linux is needed.`)
-  if (minor(version.ApiVersion) < OLDEST_API_VERSION) {
+  if (minor(version.ApiVersion) < API_MINOR_VERSION) {
     throw new SandboxUnavailable(`Docker ${version.Version} is too old: 20.10 is the oldest that is known to work.`)
   }
-  docker.useVersion(`1.${Math.max(CLIENT_API_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
+  docker.useVersion(`1.${Math.max(API_MINOR_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
   return { sameArchitecture: process.platform === 'linux' && version.Arch === DOCKER_ARCHITECTURES[process.arch] }
 }
 
@@ -124,15 +123,15 @@ const toLimits = ({ MemoryLimit, CpuCfsQuota, PidsLimit }: EngineInfo): Capabili
 const runtimeName = (text: string): string =>
   /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
 
+/** Starts a container of the engine, and returns the engine with the capabilities that this shows. */
 async function testEngine(
   engine: DockerEngine,
   launcher: DockerLauncher,
   mayBeOnThisMachine: boolean,
 ): Promise<DockerEngine> {
-  const token = randomUUID()
-  const folder = join(engine.folder, `try-${token}`)
+  const folder = join(engine.folder, `try-${randomUUID()}`)
   await mkdir(folder, { mode: 0o755 })
-  await writeFile(join(folder, 'token'), `${token}\n`)
+  await writeFile(join(folder, 'token'), `${basename(folder)}\n`)
   try {
     const { sandbox, isOnThisMachine } = mayBeOnThisMachine
       ? await startTestSandbox(engine, launcher, folder)
@@ -170,7 +169,7 @@ async function startTestSandbox(engine: DockerEngine, launcher: DockerLauncher, 
 
 /** Reports whether a test sandbox sees the folder. Otherwise the sandbox is removed. */
 async function readsToken(sandbox: Sandbox, launcher: DockerLauncher, folder: string): Promise<boolean> {
-  const script = `read -r content < /try/token && [ "$content" = ${folder.slice(-36)} ]`
+  const script = `read -r content < /try/token && [ "$content" = ${basename(folder)} ]`
   let isRead = false
   try {
     isRead = (await exec(sandbox, launcher, script, folder)).code === 0
@@ -212,7 +211,7 @@ function buildTestSpec(launcher: DockerLauncher, folder: string, mounts: Sandbox
     baseFilesystem: { kind: 'image' },
     uploads: [],
     command: null,
-    execs: true,
+    usesExec: true,
     user: null,
     workdir: null,
     env: {},

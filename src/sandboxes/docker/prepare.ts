@@ -6,6 +6,7 @@ import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.t
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import { listBaseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
 import { prepareInTime, treeDigest } from '../kernel/prepare-image.ts'
+import { type ImageSettings, toImageSettings } from '../local/image-store.ts'
 import {
   type Image,
   type ImageSource,
@@ -23,9 +24,9 @@ type DockerfileSource = Extract<ImageSource, { kind: 'dockerfile' }>
 
 /** Prepares an image: a name that the engine has or can pull, or a Dockerfile, built once per content. */
 export async function prepareImage(engine: DockerEngine, source: ImageSource, options: PrepareOptions): Promise<Image> {
-  return prepareInTime(options, async (timed) => {
-    if (source.kind === 'dockerfile') return buildDockerfile(engine, source, timed)
-    return preparePrebuilt(engine, source, timed)
+  return prepareInTime(options, async (timedOptions) => {
+    if (source.kind === 'dockerfile') return buildDockerfile(engine, source, timedOptions)
+    return preparePrebuilt(engine, source, timedOptions)
   })
 }
 
@@ -34,14 +35,7 @@ type InspectedImage = {
   Os: string
   Architecture: string
   RepoDigests?: string[] | null
-  Config: {
-    Env?: string[] | null
-    User?: string
-    WorkingDir?: string
-    Entrypoint?: string[] | null
-    Cmd?: string[] | null
-    OnBuild?: string[] | null
-  }
+  Config: ImageSettings
 }
 
 const inspectImage = ({ docker }: DockerEngine, name: string): Promise<InspectedImage | undefined> =>
@@ -56,14 +50,9 @@ export function parseImageId(id: string): string {
 async function findImage(engine: DockerEngine, name: string): Promise<Image | undefined> {
   const found = await inspectImage(engine, name)
   if (found === undefined) return undefined
-  const { Env, User, WorkingDir, Entrypoint, Cmd } = found.Config
   return {
     digest: parseImageId(found.Id),
-    workdir: WorkingDir || '/',
-    user: User || 'root',
-    env: Object.fromEntries((Env ?? []).map(splitVariable)),
-    entrypoint: Entrypoint ?? [],
-    command: Cmd ?? [],
+    ...toImageSettings(found.Config),
     base: 'image',
     ...registryNameOf(found.RepoDigests ?? [], name),
   }
@@ -79,11 +68,6 @@ function registryNameOf(names: readonly string[], requested: string): Pick<Image
 /** Encodes an image name for a path of the engine's API, which requires unescaped slashes. */
 const encodeName = (name: string): string => encodeURIComponent(name).replaceAll('%2F', '/')
 
-function splitVariable(text: string): [string, string] {
-  const at = text.indexOf('=')
-  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
-}
-
 /** Finds or pulls an image, and adds the files of the folder to its working directory. */
 async function preparePrebuilt(
   engine: DockerEngine,
@@ -94,7 +78,10 @@ async function preparePrebuilt(
   const files = folder === null ? [] : await readdir(folder).catch(() => [])
   if (folder === null || files.every((file) => file === '.gitkeep')) return base
   const target = workdir ?? base.workdir
-  if (/[\n\r$\\]/.test(target)) throw new SandboxUnsupported(`${JSON.stringify(target)} is not a valid working folder.`)
+  if (/[\n\r$\\]/.test(target))
+    throw new SandboxUnsupported(
+      `${JSON.stringify(target)} cannot be a working directory: line breaks, $ and \\ are not supported.`,
+    )
   await requireWithoutTriggers(engine, base.digest, name)
   const text = `FROM ${base.digest}\nWORKDIR ${target}\nCOPY ${FILES_FOLDER}/ .\n`
   return buildOnce(
@@ -147,21 +134,21 @@ const listCopySources = ({ stages }: Dockerfile): string[] =>
 
 async function buildDockerfile(
   engine: DockerEngine,
-  recipe: DockerfileSource,
+  source: DockerfileSource,
   options: PrepareOptions,
 ): Promise<Image> {
-  const text = await readFile(join(recipe.context, recipe.dockerfile), 'utf8').catch((error: Error) => {
+  const text = await readFile(join(source.context, source.dockerfile), 'utf8').catch((error: Error) => {
     throw new SandboxUnavailable(`The Dockerfile cannot be read: ${error.message}`, { cause: error })
   })
   const dockerfile = readDockerfile(text)
-  refuseDangers(dockerfile, recipe.args)
+  refuseDangers(dockerfile, source.args)
   refuseRemoteAdd(dockerfile)
   const classic = toClassicDockerfile(text, dockerfile, { keepCopies: false })
   for (const name of listCopySources(dockerfile)) await refusePrivateRegistry(engine, name)
-  for (const name of listBaseNames(dockerfile, recipe)) await pullBase(engine, dockerfile, name, options)
+  for (const name of listBaseNames(dockerfile, source)) await pullBase(engine, dockerfile, name, options)
   return buildOnce(
     engine,
-    { ...recipe, text: classic.text, additions: classic.text === text ? null : classic },
+    { ...source, text: classic.text, additions: classic.text === text ? null : classic },
     options,
   )
 }

@@ -81,12 +81,12 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   const program = await copyNode(engine)
   const bind = (Source: string, Target: string) => ({ Type: 'bind', Source, Target, ReadOnly: true })
   const inside = (name: string): string => join(PROGRAM_FOLDER, name)
-  const words = [inside(program.loader), '--library-path', PROGRAM_FOLDER, inside('node'), '-e', RELAY]
+  const command = [inside(program.loader), '--library-path', PROGRAM_FOLDER, inside('node'), '-e', RELAY]
   const body = {
     Image: launcher.image,
     // The sockets belong to this process's user, which is the root of containers of its rootless engine.
     User: engine.userMapping === 'rootless' ? '0:0' : `${process.getuid?.()}:${process.getgid?.()}`,
-    Entrypoint: [...words, ...args],
+    Entrypoint: [...command, ...args],
     Labels: labels,
     AttachStdout: true,
     AttachStderr: true,

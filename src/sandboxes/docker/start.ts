@@ -1,5 +1,7 @@
 import type { Duplex, Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { buildEnterArgs } from '../kernel/namespace-process.ts'
+import { requireSafeId } from '../kernel/ownership.ts'
 import { openPorts } from '../kernel/ports.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
@@ -22,23 +24,21 @@ import { listenToRelay, openRelay, relayName } from './relay.ts'
 import { createStoppedSandbox } from './stopped-sandbox.ts'
 import { watchContainer } from './watch.ts'
 
-const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
-
 export async function startSandbox(engine: DockerEngine, requested: SandboxSpec): Promise<Sandbox> {
   refuseUnsupported(engine, requested)
-  const spec = { ...requested, isAdoptable: isAdoptable(engine, requested) }
+  const spec = { ...requested, isAdoptable: canBeAdopted(engine, requested) }
   try {
     return await createContainer(engine, spec)
   } catch (error) {
     if (error instanceof SandboxUnavailable || error instanceof SandboxUnsupported) throw error
-    throw startFailure(spec, error)
+    throw toStartError(spec, error)
   } finally {
     for (const { tar } of spec.uploads) tar.destroy()
   }
 }
 
 function refuseUnsupported({ gatewayChannel }: DockerEngine, { id, ports, mounts, network }: SandboxSpec): void {
-  if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
+  requireSafeId(id)
   if (ports.length > 0 && gatewayChannel === 'none') {
     throw new SandboxUnsupported('Ports of a sandbox require a Docker engine on this machine.')
   }
@@ -47,15 +47,15 @@ function refuseUnsupported({ gatewayChannel }: DockerEngine, { id, ports, mounts
   }
 }
 
-/** Ports of an adoptable sandbox are opened by a relay, which outlives this process. */
-const isAdoptable = (engine: DockerEngine, spec: SandboxSpec): boolean =>
+/** Returns true if another process can continue the sandbox. Its ports need a relay, which outlives this process. */
+const canBeAdopted = (engine: DockerEngine, spec: SandboxSpec): boolean =>
   spec.isAdoptable === true &&
   spec.command !== null &&
   spec.baseFilesystem.kind === 'image' &&
   engine.launcher !== undefined &&
   engine.gatewayChannel !== 'none'
 
-function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
+function toStartError({ id, user, image }: SandboxSpec, error: unknown): Error {
   const refused = error instanceof EngineRefusal ? error : undefined
   if (refused?.status === 409) return new Error(`Sandbox ${id} already exists.`, { cause: error })
   const message = error instanceof Error ? error.message : String(error)
@@ -114,10 +114,10 @@ async function launch(
     const ports = await openSandboxPorts(engine, spec, container)
     if (spec.ports.length > 0) logStep(engine, spec.id, 'ports')
     if (engine.launcher) stream.write('go\n')
-    const hasInput = await sendInput(stream, spec)
+    const isInputSent = await sendInput(stream, spec)
     logStep(engine, spec.id, 'running')
     const running = { engine, spec, container, elapsedSeconds: 0, stream, output, ports, refusedProcesses }
-    return toSandbox(running, { ...containerBase, isAdoptable: hasInput && spec.isAdoptable === true })
+    return toSandbox(running, { ...containerBase, isAdoptable: isInputSent && spec.isAdoptable === true })
   } catch (error) {
     refusedProcesses.stop()
     stream.destroy()
@@ -285,8 +285,7 @@ async function openSandboxPorts(
   if (spec.ports.length === 0) return NO_PORTS
   switch (spec.isAdoptable ? 'relay' : engine.gatewayChannel) {
     case 'namespace': {
-      const entering = ['nsenter', '-t', String(container.pid), '--net', '--']
-      const servers = await openPorts(entering, spec.ports)
+      const servers = await openPorts(buildEnterArgs(container.pid, false, '--net'), spec.ports)
       const close = async (): Promise<void> => servers.forEach((server) => void server.close())
       return { close, leave: close }
     }

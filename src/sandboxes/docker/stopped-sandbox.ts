@@ -108,7 +108,7 @@ async function collectThroughEngine(
   return undefined
 }
 
-/** The engine looks up the names of the owners of files in the account files of the container. */
+/** Reads files through the engine, which looks up their owners in the account files. These are therefore repaired first. */
 async function readThroughEngine(
   { docker }: DockerEngine,
   { containerId: id, repairAccounts }: StoppedContainer,
@@ -177,6 +177,7 @@ async function* listContainerChanges(engine: DockerEngine, container: StoppedCon
   const { RootFS } = await engine.docker.call<ImageDetails>('GET', `/images/${container.imageDigest}/json`)
   const lower = container.layers.lower.split(':')
   const snapshotCount = lower.length - (RootFS.Layers?.length ?? 0)
+  // The engine adds a layer to each container, with the mount points of its own files.
   const snapshotLayers = lower.slice(0, snapshotCount).filter((folder) => !folder.includes('-init/'))
   yield* listChanges({ changed: [container.layers.upper, ...snapshotLayers], image: lower.slice(snapshotCount) })
 }
@@ -184,7 +185,11 @@ async function* listContainerChanges(engine: DockerEngine, container: StoppedCon
 /** Maximum size of the list of changes, which the engine returns as one JSON document. */
 const CHANGES_MAX_BYTES = 64e6
 
+/** `Kind`: 0 for a modified path, 1 for an added one, 2 for a deleted one. */
 type EngineChange = { Path: string; Kind: 0 | 1 | 2 }
+
+/** Stands for the bytes of a name that are not UTF-8. */
+const REPLACEMENT_CHARACTER = '\uFFFD'
 
 /** Maximum number of paths for which the engine is asked whether they are folders. */
 const STATS_MAX = 1000
@@ -217,6 +222,6 @@ async function readEngineChanges({ docker }: DockerEngine, containerId: string):
     // Only the owner, the mode or the contents of the folder differ.
     if (Kind === 0 && isFolder) return []
     const kind = Kind === 2 ? 'deleted' : isFolder ? 'folder' : 'file'
-    return [{ path, kind, ...(path.includes('\uFFFD') ? { isUnreadable: true } : {}) }]
+    return [{ path, kind, ...(path.includes(REPLACEMENT_CHARACTER) ? { isUnreadable: true } : {}) }]
   })
 }

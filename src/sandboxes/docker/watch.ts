@@ -1,5 +1,5 @@
 import { combineWatches, type DiskWatch, NO_WATCH, watchFolders } from '../kernel/disk.ts'
-import { parseExitCode, type SandboxEnding, toExit } from '../kernel/exit.ts'
+import { parseExitCode, type SandboxStopReason, toExit } from '../kernel/exit.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
@@ -23,20 +23,20 @@ const MEGABYTE = 1024 * 1024
 export function watchContainer(running: RunningContainer): WatchedContainer {
   const { engine, spec, container } = running
   const startedAt = performance.now()
-  let stopped: SandboxEnding['stopped']
+  let stopReason: SandboxStopReason | undefined
   let isOver = false
   let isLeft = false
   const left = createRejection()
   const killTimeout = createRejection()
   let killTimer: NodeJS.Timeout | undefined
 
-  const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
+  const stop = async (reason: SandboxStopReason): Promise<void> => {
     if (isOver || isLeft) return
-    stopped ??= reason
+    stopReason ??= reason
     killTimer ??= setTimeout(() => killTimeout.reject(toKillFailure(spec.id)), KILL_TIMEOUT_MS)
     await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
   }
-  const stopOrLog = (reason: NonNullable<SandboxEnding['stopped']>) => (): void =>
+  const stopOrLog = (reason: SandboxStopReason) => (): void =>
     void stop(reason).catch((error: unknown) =>
       engine.log.warn({ error, sandbox: spec.id }, 'could not kill a sandbox'),
     )
@@ -52,7 +52,7 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
       const seconds = running.elapsedSeconds + (performance.now() - startedAt) / 1000
       const diskFull = await disk.isFull()
       const output = { outputBytes: bytes, outputMaxBytes: spec.limits.outputBytes }
-      return toExit({ stopped, code, hits, seconds, diskFull, ...output })
+      return toExit({ stopReason, code, hits, seconds, diskFull, ...output })
     } finally {
       isOver = true
       clearTimeout(timer)

@@ -7,7 +7,7 @@ import { type AllowedHost, coversHost, hostOf, isPublicAddress } from '../../pla
 /** Requested destination: a name, or an address in canonical form. */
 export type Target = { host: string; port: number }
 
-/** Reasons for a refusal. All except the first two and the last concern the destination itself. */
+/** Reason for a refusal. */
 export type EgressRefusal =
   | 'malformed'
   | 'scheme_not_allowed'
@@ -55,6 +55,7 @@ async function resolveAnyAddress(host: string, resolve: Resolve): Promise<Egress
   return addresses.length === 0 ? { kind: 'unreachable' } : { kind: 'open', addresses }
 }
 
+/** A host and a port: an IPv6 address in brackets, or a name or address without characters of a URL. */
 const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\]+):(\d{1,5})$/i
 
 /** Parses the target of CONNECT. */
@@ -68,8 +69,9 @@ export function parseConnectTarget(authority: string): Target | undefined {
 export function parseAllowedHost(text: string): AllowedHost | undefined {
   if (text.includes('/')) return ipaddr.isValidCIDR(text) ? { host: text, port: null } : undefined
   if (isIP(text) !== 0) return { host: ipaddr.parse(text).toString(), port: null }
-  const target = parseConnectTarget(/:\d+$/.test(text) ? text : `${text}:0`)
-  return target && { host: target.host, port: target.port || null }
+  const hasPort = /:\d+$/.test(text)
+  const target = parseConnectTarget(hasPort ? text : `${text}:80`)
+  return target && { host: target.host, port: hasPort ? target.port : null }
 }
 
 export const toUrlTarget = (url: URL): Target => ({ host: toCanonicalHost(url), port: Number(url.port || 80) })

@@ -119,16 +119,16 @@ export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
 export const allCgroupFolders = (layout: CgroupLayout, id: string): string[] =>
   layout.version === 2 ? cgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
 
-/** Creates a cgroup. `spare` is the number of additional processes that the runtime needs in it. */
+/** Creates a cgroup. `spareProcesses` is the number of additional processes that the runtime needs in it. */
 export async function createCgroup(
   layout: CgroupLayout,
   id: string,
   limits: SandboxLimits,
-  spare: number,
+  spareProcesses: number,
 ): Promise<void> {
   await enableControllers(layout)
   for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
-  for (const [path, value] of limitFiles(layout, id, { ...limits, pids: limits.pids + spare })) {
+  for (const [path, value] of limitFiles(layout, id, { ...limits, pids: limits.pids + spareProcesses })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
       // Some kernels do not account for swap.
       if (error.code === 'ENOENT' && /swap|memsw/.test(basename(path))) return

@@ -19,19 +19,19 @@ type WalkContext = { layer: Buffer; imageRoots: readonly Buffer[] }
 
 const SLASH = Buffer.from('/')
 
-async function* walk(layers: WalkContext, folder: Buffer): AsyncGenerator<FileChange> {
-  const entries = await openFolderAsBytes(Buffer.concat([layers.layer, folder])).catch(ignoreTooLong)
+async function* walk(context: WalkContext, folder: Buffer): AsyncGenerator<FileChange> {
+  const entries = await openFolderAsBytes(Buffer.concat([context.layer, folder])).catch(ignoreTooLong)
   if (entries === undefined) return yield { ...describePath(folder), kind: 'folder', isUnreadable: true }
   for await (const entry of entries) {
     const path = Buffer.concat([folder, SLASH, entry.name])
-    const kind = await kindOf(layers, path, entry)
+    const kind = await findChangeKind(context, path, entry)
     if (kind) yield { ...describePath(path), kind }
-    if (entry.isDirectory()) yield* walk(layers, path)
+    if (entry.isDirectory()) yield* walk(context, path)
   }
 }
 
 /** Returns the change at a path, or undefined for a folder that the image has too. */
-async function kindOf(
+async function findChangeKind(
   { layer, imageRoots }: WalkContext,
   path: Buffer,
   entry: RawFolderEntry,
@@ -56,6 +56,7 @@ async function isFolderInImage(roots: readonly Buffer[], path: Buffer): Promise<
   return false
 }
 
+/** Reports whether a character device is a mark with which overlay hides a file of the image: one with number 0. */
 const isWhiteout = async (path: Buffer): Promise<boolean> => (await lstat(path)).rdev === 0
 
 type RawFolderEntry = {

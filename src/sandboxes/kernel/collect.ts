@@ -33,14 +33,16 @@ export async function collectTar(
   if (top === undefined) return undefined
   const collection: Collection = { files: [], leftOut: [], bytes: 0, caps, firstNames: new Map() }
   await collectEntry(collection, top, posix.basename(path) || '.')
-  return { tar: Readable.from(archive(collection.files), { objectMode: false }), leftOut: collection.leftOut }
+  return { tar: Readable.from(packFiles(collection.files), { objectMode: false }), leftOut: collection.leftOut }
 }
 
 async function collectEntry(collection: Collection, source: HostPath, name: string): Promise<void> {
   if (collection.leftOut.length >= LEFT_OUT_MAX) return
   const file = findHardLink(collection, source, name) ?? (await toCollectedFile(source, name))
-  if (file === undefined || !isWithinCaps(collection, file) || isTooDeep(name))
-    return void collection.leftOut.push(name)
+  if (file === undefined || !isWithinCaps(collection, file) || isTooDeep(name)) {
+    collection.leftOut.push(name)
+    return
+  }
   collection.files.push(file)
   if (file.kind === 'File') collection.bytes += file.stats.size
   if (file.kind !== 'Directory') return
@@ -95,22 +97,22 @@ export function staysInside(name: string, link: string): boolean {
   return stepsUp <= depth && !steps.slice(stepsUp).includes('..')
 }
 
-async function* archive(files: CollectedFile[]): AsyncGenerator<Buffer> {
+async function* packFiles(files: CollectedFile[]): AsyncGenerator<Buffer> {
   for (const entry of files) {
     const size = entry.kind === 'File' ? entry.stats.size : 0
-    yield header(entry, size)
-    if (entry.kind === 'File') yield* content(entry, size)
+    yield toHeader(entry, size)
+    if (entry.kind === 'File') yield* readContent(entry, size)
   }
   yield tarEnd()
 }
 
-function header({ name, kind, link, stats }: CollectedFile, size: number): Buffer {
+function toHeader({ name, kind, link, stats }: CollectedFile, size: number): Buffer {
   const { uid, gid, mtime } = stats
   return tarHeader({ path: name, type: kind, mode: stats.mode & PLAIN_MODE, uid, gid, size, mtime, link })
 }
 
-/** Yields exactly as many bytes as the header declares. */
-async function* content({ path }: CollectedFile, size: number): AsyncGenerator<Buffer> {
+/** Yields the content of a file, exactly as many bytes as its header declares, and its padding. */
+async function* readContent({ path }: CollectedFile, size: number): AsyncGenerator<Buffer> {
   if (size === 0) return
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   await using file = await open(path, flags)

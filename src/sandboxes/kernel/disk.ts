@@ -8,6 +8,7 @@ import { tryProgram } from './run-program.ts'
 export type DiskWatch = { stop(): void; isFull(since?: number): Promise<boolean> }
 
 const POLL_MS = 500
+/** A disk of which a smaller share is free counts as full. */
 const FREE_SHARE_MIN = 0.01
 const MEGABYTE = 1024 * 1024
 
@@ -52,7 +53,7 @@ type WatchedFolders = {
  * rate, because a measurement reads all their files.
  */
 const FASTEST_GROWTH = { bytes: 4 * MEGABYTE, inodes: 400 }
-const PAUSE_MS_MAX = 5000
+const PAUSE_MAX_MS = 5000
 
 /** Measures folders that have no disk of their own while they may grow, and calls `onFull` above the limit. */
 export function watchFolders(
@@ -61,24 +62,24 @@ export function watchFolders(
 ): DiskWatch {
   const maximum = { bytes: maxMb * MEGABYTE, inodes: Math.min(maxInodes, (maxMb * MEGABYTE) / INODE_BYTES) }
   let fullAt = Number.NEGATIVE_INFINITY
-  let restsUntil = performance.now() + computePauseMs(maximum)
+  let nextMeasurementAt = performance.now() + computePauseMs(maximum)
   const measure = async (pids: number[]): Promise<void> => {
     const startedAt = performance.now()
     const [written, inodes] = await Promise.all([
       measureFolders(folders, '--block-size=1'),
       measureFolders(folders, '--inodes'),
     ])
-    const bytes = written + (await deletedBytes(pids))
-    const left = { bytes: maximum.bytes - bytes, inodes: maximum.inodes - inodes }
-    restsUntil = startedAt + computePauseMs(left)
-    if (left.bytes >= 0 && left.inodes >= 0) return
+    const bytes = written + (await measureDeletedFiles(pids))
+    const remaining = { bytes: maximum.bytes - bytes, inodes: maximum.inodes - inodes }
+    nextMeasurementAt = startedAt + computePauseMs(remaining)
+    if (remaining.bytes >= 0 && remaining.inodes >= 0) return
     fullAt = performance.now()
     onFull()
   }
   let checking: Promise<void> | undefined
   const check = (): Promise<void> => {
     checking ??= processes()
-      .then((pids) => (performance.now() < restsUntil ? undefined : measure(pids)))
+      .then((pids) => (performance.now() < nextMeasurementAt ? undefined : measure(pids)))
       .catch(() => {})
       .finally(() => {
         checking = undefined
@@ -89,26 +90,27 @@ export function watchFolders(
   return {
     stop: () => clearInterval(timer),
     async isFull(since = 0) {
-      if (performance.now() >= restsUntil) await check()
+      if (performance.now() >= nextMeasurementAt) await check()
       return fullAt >= since
     },
   }
 }
 
-/** Returns for how long folders stay below their limits, whatever is written to them. */
-const computePauseMs = (left: { bytes: number; inodes: number }): number =>
-  Math.min(left.bytes / FASTEST_GROWTH.bytes, left.inodes / FASTEST_GROWTH.inodes, PAUSE_MS_MAX)
+/** Returns the time for which folders stay below their limits, whatever is written to them. */
+const computePauseMs = (remaining: { bytes: number; inodes: number }): number =>
+  Math.min(remaining.bytes / FASTEST_GROWTH.bytes, remaining.inodes / FASTEST_GROWTH.inodes, PAUSE_MAX_MS)
 
-const BLOCK = 512
+/** Unit of `blocks` in the metadata of a file. */
+const BLOCK_BYTES = 512
 const OPEN_FILES_MAX = 10_000
 
 /** Sums the sizes of deleted files that are still open, each file once. */
-async function deletedBytes(pids: number[]): Promise<number> {
+async function measureDeletedFiles(pids: number[]): Promise<number> {
   const open = await Promise.all(pids.map(async (pid) => listOpenFiles(pid)))
   const sizes = new Map<number, number>()
   for (const path of open.flat().slice(0, OPEN_FILES_MAX)) {
     const found = await statDeleted(path)
-    if (found) sizes.set(found.ino, found.blocks * BLOCK)
+    if (found) sizes.set(found.ino, found.blocks * BLOCK_BYTES)
   }
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0)
 }

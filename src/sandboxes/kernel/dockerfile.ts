@@ -100,6 +100,7 @@ function rewriteRun(instruction: DockerfileInstruction, shell: readonly string[]
   return `RUN ${JSON.stringify([...shell, script])}`
 }
 
+/** The text of a RUN whose whole command is a here-document: `<<EOF`, `<<-EOF` or with a quoted name. */
 const ONLY_HEREDOC = /^<<-?\s*(["']?)\w+\1$/
 
 /** Writes the argument to a file and executes it. */
@@ -153,6 +154,9 @@ const formatFlag = ({ name, value }: DockerfileInstruction['flags'][number]): st
 const unsupported = ({ line }: DockerfileInstruction, feature: string): SandboxUnsupported =>
   new SandboxUnsupported(`Line ${line} of the Dockerfile: ${feature} needs BuildKit, which Assay does not use.`)
 
+/** A variable: `${NAME}`, `${NAME:-fallback}` or `$NAME`. */
+const VARIABLE = /\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))/g
+
 type BuildTarget = { target: string | null; args: Record<string, string> }
 
 /** Lists the base images of the stages up to the target, except earlier stages and scratch. */
@@ -162,10 +166,7 @@ export function listBaseNames(
 ): string[] {
   const values = new Map<string, string>()
   const expand = (text: string): string =>
-    text.replaceAll(
-      /\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))/g,
-      (_, name, fallback, bare) => values.get(name ?? bare) || (fallback ?? ''),
-    )
+    text.replaceAll(VARIABLE, (_, name, fallback, bare) => values.get(name ?? bare) || (fallback ?? ''))
   for (const { name, value } of globals.flatMap(({ pairs }) => pairs))
     values.set(name, args[name] ?? expand(value ?? ''))
   const last = target === null ? -1 : stages.findIndex(({ name }) => name === target)

@@ -3,7 +3,7 @@ import { RESUME_MS } from '../resumable-protocol.ts'
 import { computeSelfEndSeconds, parseExitCode, type SandboxEnding, toExit } from './exit.ts'
 
 const PLAIN: SandboxEnding = {
-  stopped: undefined,
+  stopReason: undefined,
   code: 0,
   hits: { memory: 0, pids: 0 },
   diskFull: false,
@@ -15,8 +15,8 @@ const PLAIN: SandboxEnding = {
 test.each<[string, Partial<SandboxEnding>, number | null, string | null]>([
   ['a plain end', {}, 0, null],
   ['a plain failure', { code: 3 }, 3, null],
-  ['time is up', { stopped: 'seconds', code: 137, hits: { memory: 1, pids: 0 } }, null, 'seconds'],
-  ['we killed it', { stopped: 'kill', code: 137, diskFull: true }, null, null],
+  ['time is up', { stopReason: 'seconds', code: 137, hits: { memory: 1, pids: 0 } }, null, 'seconds'],
+  ['we killed it', { stopReason: 'kill', code: 137, diskFull: true }, null, null],
   ['memory explains a failure', { code: 137, hits: { memory: 1, pids: 4 } }, 137, 'memory'],
   ['memory does not explain a success', { code: 0, hits: { memory: 1, pids: 0 } }, 0, null],
   ['the runtime went with the memory', { code: undefined, hits: { memory: 1, pids: 0 } }, null, 'memory'],

@@ -11,10 +11,13 @@ const SPARE_SECONDS = 10
 export const computeSelfEndSeconds = ({ limits, isAdoptable }: Pick<SandboxSpec, 'limits' | 'isAdoptable'>): number =>
   Math.ceil(limits.seconds) + SPARE_SECONDS + (isAdoptable ? RESUME_MS / 1000 : 0)
 
+/** The limit that a sandbox exceeded, or `kill` if the caller ended it. */
+export type SandboxStopReason = 'seconds' | 'disk' | 'kill'
+
 /** Observations about a sandbox that has ended. */
 export type SandboxEnding = {
-  /** Reason why the provider ended the sandbox. */
-  stopped: 'seconds' | 'disk' | 'kill' | undefined
+  /** Reason why the provider ended the sandbox. Undefined if the sandbox ended by itself. */
+  stopReason: SandboxStopReason | undefined
   code: number | undefined
   /** Number of processes that the kernel killed for memory, and number of processes that it refused to start. */
   hits: { memory: number; pids: number }
@@ -26,24 +29,24 @@ export type SandboxEnding = {
 
 /** Builds the exit report. A limit is reported only for a failure, except truncated output, which is always reported. */
 export function toExit(ending: SandboxEnding): Exit {
-  const { stopped, outputBytes, seconds } = ending
-  const code = stopped === undefined ? (ending.code ?? null) : null
+  const { stopReason, outputBytes, seconds } = ending
+  const code = stopReason === undefined ? (ending.code ?? null) : null
   const exit = { code, limit: findLimit(ending, code), seconds, outputBytes }
-  const starvedOf = findLack(ending)
+  const starvedOf = findStarvedResource(ending)
   return starvedOf === undefined ? exit : { ...exit, starvedOf }
 }
 
-function findLack({ hits, diskFull }: SandboxEnding): Exit['starvedOf'] {
+function findStarvedResource({ hits, diskFull }: SandboxEnding): Exit['starvedOf'] {
   if (hits.memory > 0) return 'memory'
   if (diskFull) return 'disk'
   return hits.pids > 0 ? 'pids' : undefined
 }
 
 function findLimit(ending: SandboxEnding, code: number | null): LimitKind | null {
-  const { stopped, outputBytes, outputMaxBytes } = ending
-  if (stopped === 'seconds' || stopped === 'disk') return stopped
-  const lack = code !== 0 && stopped === undefined ? findLack(ending) : undefined
-  if (lack !== undefined) return lack
+  const { stopReason, outputBytes, outputMaxBytes } = ending
+  if (stopReason === 'seconds' || stopReason === 'disk') return stopReason
+  const starvedOf = code !== 0 && stopReason === undefined ? findStarvedResource(ending) : undefined
+  if (starvedOf !== undefined) return starvedOf
   return outputBytes > outputMaxBytes ? 'output' : null
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Readable } from 'node:stream'
+import { discardContent } from '../../harbor/archive.ts'
 import { ArchiveRefused } from '../../harbor/archive-stream.ts'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import type { CollectCaps } from '../sandbox.ts'
@@ -104,17 +105,17 @@ async function filterEntry(filter: TarFilter, name: string, entry: TarEntry): Pr
   return (await passEntry(filter, name, entry)) || leaveOut(filter, name, entry)
 }
 
-async function skip(filter: TarFilter, { bytes, content }: TarEntry): Promise<boolean> {
+async function skip(filter: TarFilter, entry: TarEntry): Promise<boolean> {
   filter.skipped += 1
-  if (bytes > SKIP_MAX_BYTES || filter.skipped > SKIPPED_MAX) return false
-  for await (const _ of content());
+  if (entry.bytes > SKIP_MAX_BYTES || filter.skipped > SKIPPED_MAX) return false
+  await discardContent(entry)
   return true
 }
 
-async function leaveOut({ leftOut }: TarFilter, name: string, { bytes, content }: TarEntry): Promise<boolean> {
+async function leaveOut({ leftOut }: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   leftOut.push(name)
-  if (bytes > SKIP_MAX_BYTES || leftOut.length >= LEFT_OUT_MAX) return false
-  for await (const _ of content());
+  if (entry.bytes > SKIP_MAX_BYTES || leftOut.length >= LEFT_OUT_MAX) return false
+  await discardContent(entry)
   return true
 }
 

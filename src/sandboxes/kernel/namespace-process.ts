@@ -7,6 +7,7 @@ import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { quote } from './shell.ts'
 
 type ScriptResult = { code: number; text: string }
 
@@ -81,9 +82,10 @@ function buildNamespaceCommand({
 }
 
 /** Returns the command line prefix that enters the namespaces of a process. */
-export const buildEnterArgs = (pid: number, rootless: boolean, ...namespaces: string[]): string[] => [
-  ...['nsenter', '-t', String(pid), ...(rootless ? ['--user', '--preserve-credentials'] : []), ...namespaces, '--'],
-]
+export function buildEnterArgs(pid: number, rootless: boolean, ...namespaces: string[]): string[] {
+  const user = rootless ? ['--user', '--preserve-credentials'] : []
+  return ['nsenter', '-t', String(pid), ...user, ...namespaces, '--']
+}
 
 /** Enters the user namespace of the sandbox network, because only its root user may connect the new network. */
 function buildNetworkArgs(network: NamespaceOptions['network'], rootless: boolean): string[] {
@@ -100,7 +102,7 @@ function toNamespaceProcess(child: ChildProcess, input: Writable, output: Readab
   output.setEncoding('utf8')
 
   const runScript = (script: string, onText: (text: string) => void): Promise<ScriptResult> => {
-    input.write(`{ ${script}\n} 2>&1 < /dev/null; printf '%s%s\\n' ${"'"}${marker}${"'"} "$?"\n`)
+    input.write(`{ ${script}\n} 2>&1 < /dev/null; printf '%s%s\\n' ${quote(marker)} "$?"\n`)
     return readScriptResult(output, { marker, onText, closed })
   }
   const run: NamespaceProcess['run'] = (script, onText = () => {}) => {
@@ -133,7 +135,9 @@ function toNamespaceProcess(child: ChildProcess, input: Writable, output: Readab
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
     setReferenced(isReferenced) {
       for (const handle of [child, input, output]) {
-        if (handle instanceof Socket || handle === child) isReferenced ? handle.ref() : handle.unref()
+        if (!(handle instanceof Socket || handle === child)) continue
+        if (isReferenced) handle.ref()
+        else handle.unref()
       }
     },
     kill: () => void child.kill('SIGKILL'),
@@ -174,7 +178,9 @@ function readScriptResult(output: Readable, { marker, onText, closed }: PendingS
   })
 }
 
+/** Flag of a descriptor that child processes do not inherit (O_CLOEXEC). */
 const CLOSED_ON_EXEC = 0o2000000
+const LAST_STANDARD_FD = 2
 let hidingStdio: Promise<(number | 'ignore')[]> | undefined
 
 /**
@@ -188,11 +194,13 @@ function loadHidingStdio(): Promise<(number | 'ignore')[]> {
 
 async function buildHidingStdio(): Promise<(number | 'ignore')[]> {
   const numbers = (await readdir('/proc/self/fd')).map(Number)
-  const passed = await Promise.all(numbers.map(async (number) => ((await isInherited(number)) ? number : 0)))
-  const last = Math.max(2, ...passed)
-  if (last === 2) return []
-  const nothing = await promisify(openDescriptor)('/dev/null', 'r', 0)
-  return Array.from({ length: last - 2 }, (_, index) => (passed.includes(index + 3) ? nothing : 'ignore'))
+  const areInherited = await Promise.all(numbers.map(isInherited))
+  const inherited = numbers.filter((_, index) => areInherited[index])
+  const last = Math.max(LAST_STANDARD_FD, ...inherited)
+  if (last === LAST_STANDARD_FD) return []
+  const empty = await promisify(openDescriptor)('/dev/null', 'r', 0)
+  const others = Array.from({ length: last - LAST_STANDARD_FD }, (_, index) => LAST_STANDARD_FD + 1 + index)
+  return others.map((number) => (inherited.includes(number) ? empty : 'ignore'))
 }
 
 async function isInherited(number: number): Promise<boolean> {

@@ -19,10 +19,21 @@ export async function listOrphans(folder: string, kind: string): Promise<string[
   return names.filter((_, index) => isDead[index])
 }
 
+/** The rest of a name after its kind: process id and start time, as `buildOwnedPrefix` writes them. */
+const OWNER_IN_NAME = /^-(\d+)-(\d+)-/
+
 async function mayBeAlive(name: string, kind: string): Promise<boolean> {
-  const [, pid, startTime] = (name.startsWith(`${kind}-`) && /^-(\d+)-(\d+)-/.exec(name.slice(kind.length))) || []
+  const isOfKind = name.startsWith(`${kind}-`)
+  const [, pid, startTime] = (isOfKind ? OWNER_IN_NAME.exec(name.slice(kind.length)) : null) ?? []
   if (pid === undefined || startTime === undefined || startTime === UNKNOWN_START_TIME) return true
   return isAlive({ pid: Number(pid), startTime })
+}
+
+const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+
+/** Throws unless the id of a sandbox is safe as a file name and as the name of a container. */
+export function requireSafeId(id: string): void {
+  if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
 }
 
 /** Labels of containers, networks, volumes and images, which identify them after a crash. */
@@ -35,15 +46,18 @@ export const LABEL = {
   deadline: 'assay.deadline',
 } as const
 
-/** Role of an object. A `draft` is a container that becomes an image; a `relay` carries a sandbox's ports; a `group` is a sandbox network. */
+/**
+ * Role of an object. A `draft` is a container that becomes an image; a `relay` carries a sandbox's ports; a `group` is a
+ * sandbox network.
+ */
 export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
 
 /** Time after the deadline in which the owner of a sandbox still collects files and removes it. */
 const GRACE_MS = 15 * 60_000
 
 /**
- * Returns an id of this process that is unique across restarts and machines: boot time of the machine, process namespace, process id, and
- * start time of the process.
+ * Returns an id of this process that is unique across restarts and machines: boot id of the machine, process namespace,
+ * process id, and start time of the process.
  */
 export async function readOwnerId(): Promise<string> {
   const found = await findProcess(process.pid)
@@ -69,13 +83,16 @@ export async function isAbandoned(labels: Record<string, string>): Promise<boole
 /** A process that cannot be mistaken for a later one with the same number. */
 export type ProcessMark = { pid: number; startTime: string }
 
+/** Position of the start time in /proc/<pid>/stat after the process name, whose field is the second of all. */
+const START_TIME_FIELD = 22 - 3
+
 /** Finds a process by its id. Returns undefined if it does not exist or is a zombie. */
 export async function findProcess(pid: number): Promise<ProcessMark | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   // The process name is in parentheses and may contain any character.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  const [state, startTime] = [fields[0], fields[19]]
+  const [state, startTime] = [fields[0], fields[START_TIME_FIELD]]
   if (startTime === undefined || state === 'Z' || state === 'X') return undefined
   return { pid, startTime }
 }

@@ -11,11 +11,15 @@ import { TOOLS_PATH } from './namespace-process.ts'
 /**
  * Creates the listening sockets in the sandbox's network and passes them to Node over its IPC channel. Perl takes a
  * few milliseconds, during which the start of the sandbox waits; another Node process takes fifty.
+ *
+ * The numbers are constants of Linux: 46 and 211 the system call `sendmsg`; 2, 1, 6 `AF_INET`, `SOCK_STREAM` and
+ * `IPPROTO_TCP`; 1, 2 `SOL_SOCKET` and `SO_REUSEADDR`; 4, 04002 `F_SETFL` and `O_RDWR | O_NONBLOCK`. `$rights` and
+ * `$message` are a `cmsghdr` with `SCM_RIGHTS` and a `msghdr`.
  */
 const LISTEN_PERL = `my %number = (x86_64 => 46, aarch64 => 211);
 my ($machine) = map { $number{$_} // () } split /-/, (require Config, $Config::Config{archname})[1];
 my $channel = $ENV{NODE_CHANNEL_FD};
-die "another machine\\n" unless $machine && $channel && length pack("P", "") == 8;
+die "unsupported processor\\n" unless $machine && $channel && length pack("P", "") == 8;
 open my $answers, "<&=", $channel or die "$!\\n";
 for my $port (@ARGV) {
   socket my $listening, 2, 1, 6 or die "$!\\n";
@@ -32,10 +36,15 @@ for my $port (@ARGV) {
 }`
 
 /** JavaScript version of the program above, for machines without perl. Node runs it directly: it must contain no types. */
-const LISTEN_NODE = `let open = process.argv.length - 1
-for (const port of process.argv.slice(1)) {
+const LISTEN_NODE = `const ports = process.argv.slice(1)
+let sent = 0
+const onSent = () => {
+  sent += 1
+  if (sent === ports.length) process.exit(0)
+}
+for (const port of ports) {
   const server = require('node:net').createServer()
-  server.listen(Number(port), '127.0.0.1', () => process.send(port, server, () => --open || process.exit(0)))
+  server.listen(Number(port), '127.0.0.1', () => process.send(port, server, onSent))
 }`
 
 type ListenProgram = (ports: string[]) => string[]

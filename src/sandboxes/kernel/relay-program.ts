@@ -3,7 +3,7 @@ import * as protocol from '../resumable-protocol.ts'
 type RelayOptions = {
   /** Folder of the sockets, as the relay sees it. Each is named after its port. */
   folder: string
-  /** How long a connection waits for a worker and its gateway. */
+  /** Time for which a connection waits for a worker and its gateway. */
   resumeMs?: number
 }
 
@@ -32,7 +32,10 @@ const UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\\r\\nConnection: close\\r\
 
 const forward = (near, path) => {
   const far = net.connect({ path, allowHalfOpen: true })
-  near.on('error', () => far.destroy()).on('close', () => far.destroyed || far.end())
+  near.on('error', () => far.destroy())
+  near.on('close', () => {
+    if (!far.destroyed) far.end()
+  })
   far.on('error', () => near.destroy()).on('close', () => near.destroy())
   near.pipe(far).pipe(near)
 }
@@ -80,7 +83,9 @@ const createOutbox = () => {
   return {
     isFull: () => last - first >= WINDOW_BYTES,
     isDone: () => first > last,
-    end: () => void (isEnded = true),
+    end() {
+      isEnded = true
+    },
     add(chunk) {
       const before = chunks.at(-1)
       if (before && before.length + chunk.length <= CHUNK_BYTES_MIN) chunks[chunks.length - 1] = Buffer.concat([before, chunk])
@@ -123,7 +128,7 @@ const resume = (near, path, onDone) => {
   const id = randomBytes(ID_BYTES), outbox = createOutbox()
   let pipe, version, timer, isOpen = false, wasOpen = false, isLeft = false, isDone = false
   let received = 0, consumed = 0, acknowledged = 0, hasEnded = false
-  let pause = PAUSE_MS, lostAt = performance.now(), unknownAt
+  let pauseMs = PAUSE_MS, lostAt = performance.now(), unknownAt
 
   const finish = () => {
     isDone = true
@@ -139,7 +144,9 @@ const resume = (near, path, onDone) => {
       pipe.write(frame)
     }
   }
-  const finishIfComplete = () => hasEnded && acknowledged === received && outbox.isDone() && finish()
+  const finishIfComplete = () => {
+    if (hasEnded && acknowledged === received && outbox.isDone()) finish()
+  }
   const acknowledge = () => {
     if (!isOpen) return
     acknowledged = consumed
@@ -165,7 +172,7 @@ const resume = (near, path, onDone) => {
     [FRAME.welcome](payload) {
       isOpen = wasOpen = true
       lostAt = unknownAt = undefined
-      pause = PAUSE_MS
+      pauseMs = PAUSE_MS
       pipe.setTimeout(0)
       outbox.rewind(readOffset(payload))
       if (isLeft) return reset()
@@ -203,7 +210,9 @@ const resume = (near, path, onDone) => {
     socket.setNoDelay(true)
     socket.setTimeout(WELCOME_MS, () => socket.destroy())
     socket.on('connect', () => socket.write(buildFrame(FRAME.hello, Buffer.concat([id, Buffer.from([wasOpen ? 0 : 1]), buildOffset(received)]))))
-    readFrames(socket, (type, payload) => isDone || socket.destroyed || frames[type]?.(payload))
+    readFrames(socket, (type, payload) => {
+      if (!isDone && !socket.destroyed) frames[type]?.(payload)
+    })
     socket.on('drain', flush).on('error', () => {}).on('close', retry)
   }
   const retry = () => {
@@ -211,9 +220,10 @@ const resume = (near, path, onDone) => {
     if (isDone) return
     const now = performance.now()
     lostAt ??= now
-    if (now - lostAt > RESUME_MS || now - unknownAt > UNKNOWN_MS || (isLeft && !wasOpen)) return giveUp()
-    timer = setTimeout(connect, pause)
-    pause = Math.min(pause * 2, PAUSE_MAX_MS)
+    const isUnknown = unknownAt !== undefined && now - unknownAt > UNKNOWN_MS
+    if (now - lostAt > RESUME_MS || isUnknown || (isLeft && !wasOpen)) return giveUp()
+    timer = setTimeout(connect, pauseMs)
+    pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
   }
   near.setNoDelay(true)
   near.on('data', (chunk) => {
@@ -234,7 +244,11 @@ const resume = (near, path, onDone) => {
     if (isOpen) reset()
   })
   connect()
-  return { leaveOther: (current) => version === current || pipe.destroy() }
+  return {
+    leaveOther(current) {
+      if (version !== current) pipe.destroy()
+    },
+  }
 }
 
 /** Identifies the socket of a worker among those at the same path. */
@@ -250,8 +264,13 @@ const watch = (path, connections) => setInterval(() => {
   if (version) for (const connection of connections) connection.leaveOther(version)
 }, WATCH_MS)
 
-let closed = process.argv.length - 1
-for (const argument of process.argv.slice(1)) {
+const ports = process.argv.slice(1)
+let openPorts = 0
+const onOpen = () => {
+  openPorts += 1
+  if (openPorts === ports.length) console.log('open')
+}
+for (const argument of ports) {
   const [port, kind] = argument.split(':').reverse()
   const path = FOLDER + '/' + port
   const connections = new Set()
@@ -264,5 +283,5 @@ for (const argument of process.argv.slice(1)) {
   if (isResumable) watch(path, connections)
   const server = net.createServer({ allowHalfOpen: true }, isResumable ? serve : (near) => forward(near, path))
   if (!isResumable) server.maxConnections = PLAIN_CONNECTIONS_MAX
-  server.listen(Number(port), '127.0.0.1', () => --closed || console.log('open'))
+  server.listen(Number(port), '127.0.0.1', onOpen)
 }`

@@ -30,21 +30,24 @@ export async function tryProgram(
       throw error
     },
   )
-  const clock = setTimeout(() => void child.kill('SIGKILL'), PROGRAM_TIMEOUT_MS)
+  const timer = setTimeout(() => void child.kill('SIGKILL'), PROGRAM_TIMEOUT_MS)
   const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]).finally(() =>
-    clearTimeout(clock),
+    clearTimeout(timer),
   )
   return { code, output, errors }
 }
 
-/** Returns the path of a program of this machine, or an empty text if it is missing. */
-export const findProgram = async (name: string): Promise<string> =>
-  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
+/** Returns the path of a program of this machine, or undefined if it is missing. */
+export const findProgram = async (name: string): Promise<string | undefined> =>
+  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim() || undefined
+
+/** A line of ldd: `name => /path (address)`, or only `/path (address)` for the loader. */
+const LIBRARY_LINE = /(?:=> |^\s*)(\/\S+) \(/
 
 /** Lists the loader and the shared libraries of programs, each once. */
 export async function listLibraries(programs: string[]): Promise<string[]> {
   const { output } = await tryProgram('ldd', programs)
-  return [...new Set(output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? []))]
+  return [...new Set(output.split('\n').flatMap((line) => LIBRARY_LINE.exec(line)?.[1] ?? []))]
 }
 
 /** Like `runProgram`, but reports each line of the error output. The last lines are in the thrown error. */

@@ -12,7 +12,7 @@ export type TarHeaderFields = {
   link?: string
 }
 
-const BLOCK = 512
+const BLOCK_BYTES = 512
 const PATH_FIELD_BYTES = 100
 /** Mode bits without set-user-id, set-group-id and sticky. */
 export const PLAIN_MODE = 0o777
@@ -31,19 +31,18 @@ export function tarHeader({ path, type, link, mode, mtime = new Date(), uid, gid
   const fullPath = type === 'Directory' ? `${path.replace(/\/+$/, '')}/` : path
   const fields: HeaderData = { path: fullPath, type, mode, uid, gid, size, mtime }
   if (type === 'SymbolicLink' || type === 'Link') fields.linkpath = link ?? ''
-  const block = Buffer.alloc(BLOCK)
+  const block = Buffer.alloc(BLOCK_BYTES)
   const isLong = Buffer.byteLength(fullPath) >= PATH_FIELD_BYTES
-  const needsPax = new Header(isLong ? { ...fields, path: fullPath.slice(-PATH_FIELD_CHARACTERS) } : fields).encode(
-    block,
-  )
+  const header = new Header(isLong ? { ...fields, path: fullPath.slice(-PATH_FIELD_CHARACTERS) } : fields)
+  const needsPax = header.encode(block)
   return isLong || needsPax ? Buffer.concat([new Pax(fields).encode(), block]) : block
 }
 
 /** Returns the zero bytes that fill the last block of a file's content. */
-export const tarPadding = (bytes: number): Buffer => Buffer.alloc((BLOCK - (bytes % BLOCK)) % BLOCK)
+export const tarPadding = (bytes: number): Buffer => Buffer.alloc((BLOCK_BYTES - (bytes % BLOCK_BYTES)) % BLOCK_BYTES)
 
 /** Returns the end-of-archive blocks. */
-export const tarEnd = (): Buffer => Buffer.alloc(2 * BLOCK)
+export const tarEnd = (): Buffer => Buffer.alloc(2 * BLOCK_BYTES)
 
 /** Appends the end-of-archive blocks, which tar requires even for an empty archive. */
 export async function* appendTarEnd(tar: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -68,7 +68,7 @@ type SnapshotPlan = {
   removedFiles: string[]
   /** Folders, each after those below it. */
   removedFolders: string[]
-  taken: string[]
+  copied: string[]
 }
 
 /** Plans a snapshot. The paths in `restored` are those that the next sandbox has from the image. */
@@ -78,19 +78,19 @@ export function planSnapshot(
   startTime: string,
   restored: readonly string[],
 ): SnapshotPlan {
-  const isTaken = ([path, { type, changedAt }]: [string, ListedFile]): boolean =>
+  const isCopied = ([path, { type, changedAt }]: [string, ListedFile]): boolean =>
     (isSince(changedAt, startTime) || image.get(path)?.type !== type) &&
     type !== SOCKET &&
     !isAtOrBelow(path, restored) &&
-    // A file or link that replaces a parent folder of a restored path is not taken.
+    // A file or link that replaces a parent folder of a restored path is not copied.
     (type === FOLDER || !restored.some((other) => isAtOrBelow(other, [path])))
-  const taken = [...current].filter(isTaken).map(([path]) => path)
+  const copied = [...current].filter(isCopied).map(([path]) => path)
   const isFolder = (files: FileListing, path: string): boolean => files.get(path)?.type === FOLDER
-  const replaced = taken.filter((path) => image.has(path) && isFolder(image, path) !== isFolder(current, path))
+  const replaced = copied.filter((path) => image.has(path) && isFolder(image, path) !== isFolder(current, path))
   const deleted = [...image.keys()].filter((path) => !current.has(path) && !isAtOrBelow(path, restored))
   const removed = [...replaced, ...deleted]
   return {
-    taken,
+    copied,
     removedFiles: removed.filter((path) => !isFolder(image, path)),
     removedFolders: removed
       .filter((path) => isFolder(image, path))
@@ -127,7 +127,7 @@ async function copySnapshot(
   )
   const timer = setTimeout(() => source.close(), TRANSFER_TIMEOUT_MS)
   try {
-    for await (const lines of toPathChunks(plan.taken)) await source.write(lines)
+    for await (const lines of toPathChunks(plan.copied)) await source.write(lines)
     await source.end()
     await unpackInto(cluster, { pod, container: MAIN, folder: '/' }, source.output)
     if ((await source.code) !== 0) throw new SandboxUnavailable('The files of a stopped sandbox could not be read.')

@@ -58,13 +58,13 @@ export async function prepareBuilt(
   const { builder } = cluster
   if (builder === undefined) throw new SandboxUnsupported(NO_REGISTRY)
   const { repository, nodeRepository = repository } = builder.settings
-  const { image, accounts } = await prepareInTime(options, async (timed) => {
+  const { image, accounts } = await prepareInTime(options, async (timedOptions) => {
     const checked = await readCheckedDockerfile(source)
     const tag = await computeTag(checked, source)
-    const { signal } = timed
+    const { signal } = timedOptions
     return buildOnce(`${repository}:${tag}`, {
       find: () => findBuilt(builder, tag, signal),
-      build: () => buildAndPush(builder, { tag, checked, source }, timed),
+      build: () => buildAndPush(builder, { tag, checked, source }, timedOptions),
       signal,
     })
   })
@@ -141,7 +141,7 @@ async function buildAndPush(
 ): Promise<BuiltImage> {
   const { registry, settings, storeFolder, buildHosts, storeDigests } = builder
   const host = await openBuildHost(settings, storeFolder)
-  // Found out before a build that may take long.
+  // A build may take long, so a missing permission is reported before it.
   await registry.requirePush(options.signal)
   const { store } = host
   const { dockerfile, text } = checked
@@ -274,9 +274,6 @@ export async function discardBuilt({ builder, images, log }: Cluster, { digest, 
   await discardImage({ store: await openStore(builder.storeFolder), rootless: false }, { digest: storeDigest })
   log.debug({ image: digest }, 'discarded a built image')
 }
-
-/** Checks that the registry answers. Called often. */
-export const testRegistry = ({ registry }: ImageBuilder): Promise<void> => registry.requireRead()
 
 /** Checks that this machine can build and push images. */
 export async function testBuilder({ settings, storeFolder, registry }: ImageBuilder): Promise<void> {

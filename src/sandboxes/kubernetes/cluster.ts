@@ -50,11 +50,12 @@ export type ImageBuilder = {
   folderDigests: Map<string, Promise<string>>
 }
 
-/** Name of a sandbox's pod. The id of a sandbox may have characters that a pod's name may not. */
+/** Returns the name of a sandbox's pod or of a sandbox network. An id may have characters that such a name may not. */
 export const podName = ({ installation }: Cluster, id: string): string =>
   `assay-${installation.toLowerCase()}-${createHash('sha256').update(id).digest('hex').slice(0, 20)}`
 
 export const podsPath = ({ namespace }: Cluster): string => `/api/v1/namespaces/${namespace}/pods`
 
+/** Names of a pod's containers: the one of the sandbox, and the one that carries files and connections for it. */
 export const MAIN = 'main'
 export const HELPER = 'helper'

@@ -154,10 +154,10 @@ export function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['ou
       const ended = done.then(() => {
         isDone = true
       })
-      let seen = { bytes: state.bytes, at: performance.now() }
-      while (!isDone && state.bytes < bytes && performance.now() - seen.at < STALL_MS) {
+      let lastChange = { bytes: state.bytes, at: performance.now() }
+      while (!isDone && state.bytes < bytes && performance.now() - lastChange.at < STALL_MS) {
         await Promise.race([ended, wait(POLL_MS)])
-        if (state.bytes !== seen.bytes) seen = { bytes: state.bytes, at: performance.now() }
+        if (state.bytes !== lastChange.bytes) lastChange = { bytes: state.bytes, at: performance.now() }
       }
     },
   }

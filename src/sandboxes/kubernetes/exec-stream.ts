@@ -60,7 +60,9 @@ async function openStream(
 
 function toStream(socket: WebSocket): ExecStream {
   const output = new Readable({
-    read: () => void (socket.isPaused && socket.resume()),
+    read() {
+      if (socket.isPaused) socket.resume()
+    },
     destroy: terminateOnDestroy(socket),
   })
   output.on('error', () => {}) // reported by `code`
@@ -87,8 +89,8 @@ function toStream(socket: WebSocket): ExecStream {
   })
   socket.on('error', () => {}) // a close follows
   const send = (data: Buffer): Promise<void> =>
-    new Promise((sent, failed) => {
-      socket.send(data, (error) => (error ? failed(toLostError(error)) : sent()))
+    new Promise((resolve, reject) => {
+      socket.send(data, (error) => (error ? reject(toLostError(error)) : resolve()))
     })
   return {
     output,

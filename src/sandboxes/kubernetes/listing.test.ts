@@ -52,7 +52,7 @@ test('a name that is not UTF-8 is marked as unreadable', () => {
 test('a snapshot takes changes and removes what was deleted or replaced', () => {
   const now = listing('d 1.0 /', 'd 101.0 /etc', 'f 101.0 /etc/issue', 's 101.0 /etc/socket', 'f 101.0 /opt')
   expect(planSnapshot(image, now, MARK, [])).toEqual({
-    taken: ['/etc', '/etc/issue', '/opt'],
+    copied: ['/etc', '/etc/issue', '/opt'],
     removedFiles: ['/etc/gone', '/opt/file'],
     removedFolders: ['/opt'],
   })
@@ -61,13 +61,13 @@ test('a snapshot takes changes and removes what was deleted or replaced', () => 
 test('a snapshot keeps the image at protected paths, also when a folder above was replaced or deleted', () => {
   const replaced = listing('d 1.0 /', 'd 1.0 /etc', 'f 1.0 /etc/issue', 'f 1.0 /etc/gone', 'l 101.0 /opt')
   expect(planSnapshot(image, replaced, MARK, ['/opt/file'])).toEqual({
-    taken: [],
+    copied: [],
     removedFiles: [],
     removedFolders: [],
   })
   const deleted = listing('d 101.0 /')
   expect(planSnapshot(image, deleted, MARK, ['/opt/file', '/etc'])).toEqual({
-    taken: ['/'],
+    copied: ['/'],
     removedFiles: [],
     removedFolders: ['/opt'],
   })

@@ -9,16 +9,20 @@ export type FileListing = ReadonlyMap<string, ListedFile>
 export const toListedPath = (path: string): string => Buffer.from(path).toString('latin1')
 const toPath = (listed: string): string => Buffer.from(listed, 'latin1').toString()
 
+/** Stands for the bytes of a name that are not UTF-8. */
+const REPLACEMENT_CHARACTER = '\uFFFD'
+
 /** Files and folders that the runtime mounts into every container. */
 export const RUNTIME_PATHS = ['/dev', '/proc', '/sys', '/etc/hosts', '/etc/hostname', '/etc/resolv.conf']
 
-/** Compares two times as `find` prints them. Numbers would lose the last digits. */
+/** Reports whether a time is not before another, both as `find` prints them. Numbers would lose the last digits. */
 export function isSince(changedAt: string, startTime: string): boolean {
   const [second = '', fraction = ''] = changedAt.split('.')
   const [startSecond = '', startFraction = ''] = startTime.split('.')
   return second === startSecond ? fraction >= startFraction : Number(second) > Number(startSecond)
 }
 
+/** Type of a folder as `find` prints it. */
 export const FOLDER = 'd'
 
 /**
@@ -30,7 +34,7 @@ export function* compareListings(image: FileListing, current: FileListing, start
     const kind = toChange(image.get(listed), file, startTime)
     if (kind === undefined) continue
     const path = toPath(listed)
-    yield path.includes('\uFFFD') ? { path, kind, isUnreadable: true } : { path, kind }
+    yield path.includes(REPLACEMENT_CHARACTER) ? { path, kind, isUnreadable: true } : { path, kind }
   }
   for (const listed of image.keys()) if (!current.has(listed)) yield { path: toPath(listed), kind: 'deleted' }
 }

@@ -23,15 +23,15 @@ async function createPolicy(cluster: Cluster): Promise<void> {
 }
 
 /**
- * Tests which targets a sandbox reaches as soon as its pod starts, and returns them. Throws SandboxUnavailable if the
- * settings do not accept one of them. A test is needed because a cluster accepts policies that no network plugin enforces.
+ * Tests which targets a sandbox reaches as soon as its pod starts. Throws SandboxUnavailable if the settings do not accept
+ * one of them. A test is needed because a cluster accepts policies that no network plugin enforces.
  */
-export async function requireDeniedNetwork(cluster: Cluster): Promise<string[]> {
+export async function requireDeniedNetwork(cluster: Cluster): Promise<void> {
   await createPolicy(cluster)
   const reached = await listReachable(cluster)
   const { acceptReachable } = cluster.settings
   const unexpected = reached.filter((name) => !acceptReachable.includes(name))
-  if (unexpected.length === 0) return reached
+  if (unexpected.length === 0) return
   throw new SandboxUnavailable(
     `Sandboxes of this cluster reach ${unexpected.join(', ')} although the NetworkPolicy ${POLICY} denies it. Install a network plugin that enforces policies, or accept it in the Kubernetes settings with acceptReachable: [${unexpected.join(', ')}].`,
   )
@@ -83,7 +83,8 @@ const toTargets = ({ status }: Pod, nameServer: string): string[] => [
 
 function buildProbe(cluster: Cluster, name: string, command: string[], labels: Record<string, string>) {
   const { settings, installation, owner } = cluster
-  const { dnsPolicy: _none, dnsConfig: _unused, ...isolated } = POD_ISOLATION
+  // A probe has the name server of the cluster, in order to report its address.
+  const { dnsPolicy: _policy, dnsConfig: _config, ...isolated } = POD_ISOLATION
   return {
     apiVersion: 'v1',
     kind: 'Pod',

@@ -70,7 +70,7 @@ export function buildPod(cluster: Cluster, spec: PodInput, options: PodOptions):
       nodeSelector,
       tolerations,
       imagePullSecrets: pullSecrets.map((name) => ({ name })),
-      affinity: volumes && toSameNode(volumes),
+      affinity: volumes && buildNodeAffinity(volumes),
       initContainers: [
         buildToolsContainer(cluster),
         ...(volumes && volumes.unfilled.length > 0 ? [buildFillContainer(options.reference, volumes)] : []),
@@ -159,7 +159,8 @@ const buildToolsContainer = ({ settings }: Cluster) => ({
 /** Label of the pods that share the volumes of a network. */
 const VOLUMES_LABEL = 'assay.volumes'
 
-const toSameNode = ({ claim }: PodVolumes) => ({
+/** Builds the rule that places all pods which share volumes on one node. */
+const buildNodeAffinity = ({ claim }: PodVolumes) => ({
   podAffinity: {
     requiredDuringSchedulingIgnoredDuringExecution: [
       { labelSelector: { matchLabels: { [VOLUMES_LABEL]: claim } }, topologyKey: 'kubernetes.io/hostname' },
@@ -251,7 +252,10 @@ const formatCpus = (cpus: number): string => `${Math.max(1, Math.round(cpus * 10
 
 const FIRST_PROCESS_CAPABILITIES = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY]
 
-/** Copies folder mounts in and out, carries the ports, and records the output of adoptable sandboxes. It runs nothing of a task. */
+/**
+ * Builds the helper container, which copies folder mounts in and out, carries the ports, and records the output of
+ * adoptable sandboxes. It runs nothing of a task.
+ */
 const buildHelperContainer = ({ settings }: Cluster, { mounts, limits, ports, isAdoptable }: PodInput) => ({
   name: HELPER,
   image: settings.helperImage,
@@ -267,7 +271,7 @@ const buildHelperContainer = ({ settings }: Cluster, { mounts, limits, ports, is
   ],
 })
 
-/** Resources of our own containers. All are set, because a namespace with a quota requires it. */
+/** Returns the resources of one of our own containers. All are set, because a namespace with a quota requires it. */
 const buildHelperResources = (memory: { requested: string; limit: string }) => ({
   requests: { cpu: '10m', memory: memory.requested, 'ephemeral-storage': '1Mi' },
   limits: { cpu: '2', memory: memory.limit, 'ephemeral-storage': HELPER_DISK },

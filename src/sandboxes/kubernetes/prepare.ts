@@ -103,6 +103,7 @@ export function listInNewPod(
 const RUNTIME_VARIABLES = /^(KUBERNETES_.*|HOSTNAME|LD_PRELOAD|LC_ALL|PWD|SHLVL|_)$/
 
 function parseProbe(text: string, digest: string): { image: Image; accounts: AccountFiles } {
+  // Each variable ends with a zero byte, and two more follow the last one.
   const end = text.indexOf('\0\0\0')
   const variables = text.slice(0, end).split('\0')
   const [workdir = '/', uid = '0', gid = '0', passwd, group] = text.slice(end + 3).split('\0')

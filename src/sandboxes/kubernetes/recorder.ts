@@ -35,7 +35,7 @@ const { promisify } = require('node:util')
 
 const [PIPES, FOLDER, MAX_BYTES, RELAY, ...PORTS] = process.argv.slice(1)
 const KILLED = 137, QUIET_MS = 250, QUIET_TRIES = 12
-let keptBytes = 0, totalBytes = 0, isComplete = false, endedAt
+let recordedBytes = 0, totalBytes = 0, isComplete = false, endedAt
 let wake, changed, complete
 const completed = new Promise((resolve) => { complete = resolve })
 const announce = () => {
@@ -49,11 +49,11 @@ const toReader = (fd) => new net.Socket({ fd, readable: true, writable: false })
 
 const record = async (fd, log) => {
   for await (const chunk of toReader(fd)) {
-    const kept = chunk.subarray(0, Number(MAX_BYTES) - keptBytes)
+    const recorded = chunk.subarray(0, Number(MAX_BYTES) - recordedBytes)
     totalBytes += chunk.length
-    if (kept.length === 0) continue
-    await log.appendFile(kept)
-    keptBytes += kept.length
+    if (recorded.length === 0) continue
+    await log.appendFile(recorded)
+    recordedBytes += recorded.length
     announce()
   }
   isComplete = true
@@ -120,8 +120,15 @@ const RECORDER_SCRIPT = `mkdir -m 700 ${RECORDER_FOLDER} && mkfifo -m 666 ${PIPE
 
 /** Returns the command line of the helper container of an adoptable sandbox. */
 export const recorderCommand = ({ limits, ports }: Pick<SandboxSpec, 'limits' | 'ports'>): string[] => [
-  ...['sh', '-c', RECORDER_SCRIPT, 'assay', RECORDER_PROGRAM, PIPES_FOLDER, RECORDER_FOLDER],
-  ...[String(limits.outputBytes), buildRelayProgram({ folder: RECORDER_FOLDER })],
+  'sh',
+  '-c',
+  RECORDER_SCRIPT,
+  'assay',
+  RECORDER_PROGRAM,
+  PIPES_FOLDER,
+  RECORDER_FOLDER,
+  String(limits.outputBytes),
+  buildRelayProgram({ folder: RECORDER_FOLDER }),
   ...ports.map(({ port }) => `resumable:${port}`),
 ]
 
@@ -180,11 +187,15 @@ async function* toChunks(content: Buffer): AsyncGenerator<Buffer> {
 
 /** Program in the helper container that copies output and status of the recorder to its own output and errors. */
 const FOLLOW_PROGRAM = `const net = require('node:net')
-let open = 2
+let openSockets = 2
+const onClose = () => {
+  openSockets -= 1
+  if (openSockets === 0) process.exit()
+}
 const follow = (name, target) => {
   const socket = net.connect(process.argv[1] + '/' + name, () => {
     socket.pipe(target)
-    socket.on('close', () => --open || process.exit())
+    socket.on('close', onClose)
   })
   socket.on('error', () => setTimeout(follow, 20, name, target))
 }
@@ -210,7 +221,7 @@ export async function followCommand(
   ended.finally(() => stream.close()).catch(() => {}) // reported when `ended` is awaited
   try {
     await launch?.()
-    const begun = await Promise.race([status.begun, rejectLater()])
+    const begun = await Promise.race([status.begun, rejectAfterTimeout()])
     return {
       ...begun,
       ended,
@@ -229,7 +240,7 @@ export async function followCommand(
   }
 }
 
-const rejectLater = (): Promise<never> =>
+const rejectAfterTimeout = (): Promise<never> =>
   wait(START_TIMEOUT_MS, undefined, { ref: false }).then(() => {
     throw new SandboxUnavailable('The recorder of a sandbox does not answer.')
   })

@@ -89,7 +89,9 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
       if (answer.status !== 200) throw await refuse(answer, 'read images of')
       const bytes = await readBytes(settings, answer)
       if (digestOf(bytes) === digest) return bytes
-      throw new SandboxUnavailable(`The image registry ${registryHost(repository)} sent another content of ${digest}.`)
+      throw new SandboxUnavailable(
+        `The image registry ${registryHost(repository)} sent content that does not match ${digest}.`,
+      )
     },
     async putBlob(blob, signal) {
       const found = await send('HEAD', `/blobs/${blob.digest}`, { signal })

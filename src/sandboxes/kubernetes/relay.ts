@@ -28,12 +28,15 @@ const MESSAGE_KIND = { open: 0, data: 1, end: 2, close: 3 } as const
 export const POD_RELAY_PROGRAM = `const net = require('node:net')
 const { basename } = require('node:path')
 const { renameSync } = require('node:fs')
-const CONNECTIONS_MAX = ${CONNECTIONS_MAX}, UNREAD_MAX_BYTES = 50331648
+const CONNECTIONS_MAX = ${CONNECTIONS_MAX}, UNREAD_MAX_BYTES = 48 * 1024 * 1024
+const addresses = process.argv.slice(1)
 const sockets = new Map()
-let last = 0, waiting = process.argv.length - 1, rest = Buffer.alloc(0)
+let lastId = 0, openAddresses = 0, rest = Buffer.alloc(0)
 const send = (id, kind, data = Buffer.alloc(0)) => {
   const header = Buffer.alloc(${HEADER_BYTES})
-  header.writeUInt32BE(id, 0), header.writeUInt8(kind, 4), header.writeUInt32BE(data.length, 5)
+  header.writeUInt32BE(id, 0)
+  header.writeUInt8(kind, 4)
+  header.writeUInt32BE(data.length, 5)
   if (process.stdout.write(Buffer.concat([header, data]))) return
   for (const socket of sockets.values()) socket.pause()
 }
@@ -43,9 +46,14 @@ const listen = (server, address, onOpen) => {
   const draft = address + '.' + process.pid
   server.listen(draft, () => { renameSync(draft, address); onOpen() })
 }
-for (const address of process.argv.slice(1)) {
+const onOpen = () => {
+  openAddresses += 1
+  if (openAddresses === addresses.length) process.stderr.write('open')
+}
+for (const address of addresses) {
   const server = net.createServer({ allowHalfOpen: true }, (socket) => {
-    const id = ++last
+    lastId += 1
+    const id = lastId
     const name = Buffer.alloc(2)
     name.writeUInt16BE(Number(basename(address)))
     sockets.set(id, socket)
@@ -55,7 +63,7 @@ for (const address of process.argv.slice(1)) {
     socket.on('close', () => { sockets.delete(id); send(id, ${MESSAGE_KIND.close}); readUnlessFull() })
   })
   server.maxConnections = CONNECTIONS_MAX
-  listen(server, address, () => --waiting || process.stderr.write('open'))
+  listen(server, address, onOpen)
 }
 // An agent that does not read must not use up the memory. It delays only its own connections. The limit is more than all
 // connections hold before they emit 'drain'.
@@ -91,7 +99,10 @@ export async function openRelay(
   // The path of a socket is limited to about 100 bytes.
   const folder = join(cluster.folder, createHash('sha256').update(id).digest('hex').slice(0, 12))
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const handlers = ports.map((port) => ({ ...port, onConnection: (isAdoptable && port.onPipe) || port.onConnection }))
+  const handlers = ports.map((port) => ({
+    ...port,
+    onConnection: isAdoptable ? (port.onPipe ?? port.onConnection) : port.onConnection,
+  }))
   const servers = await Promise.all(handlers.map((port) => listenForPort(folder, port)))
   let stream: ExecStream | undefined
   const leave = (): void => {

@@ -91,7 +91,9 @@ export const buildNetworkMetadata = ({ installation, owner }: Cluster, id: strin
 async function createClaim(cluster: Cluster, id: string, name: string): Promise<void> {
   const { kubernetes, settings } = cluster
   if (settings.volumes === undefined)
-    throw new SandboxUnsupported('Volumes in Kubernetes require a storage class: set volumes in the settings.')
+    throw new SandboxUnsupported(
+      'Volumes in Kubernetes require a storage class: set volumes in the Kubernetes settings.',
+    )
   const { storageClass, size } = settings.volumes
   const body = {
     apiVersion: 'v1',

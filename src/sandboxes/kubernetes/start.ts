@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { create as pack, x as unpack } from 'tar'
 import { resolveAccount } from '../kernel/accounts.ts'
 import { computeSelfEndSeconds } from '../kernel/exit.ts'
+import { requireSafeId } from '../kernel/ownership.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
@@ -22,11 +23,9 @@ import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
 import { collectPath, runScript, unpackInto } from './transfer.ts'
 import { attachSupervisor, type CommandBuilder, type Supervisor, watchPod } from './watch.ts'
 
-const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
-
 export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Promise<Sandbox> {
   const image = requirePrepared(cluster, requested)
-  const spec = { ...requested, isAdoptable: isAdoptable(cluster, requested) }
+  const spec = { ...requested, isAdoptable: canBeAdopted(cluster, requested) }
   const name = podName(cluster, spec.id)
   try {
     const { reference } = image
@@ -53,14 +52,14 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
 }
 
 function requirePrepared({ images }: Cluster, { id, image }: SandboxSpec): ClusterImage {
-  if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
+  requireSafeId(id)
   const prepared = images.get(image.digest)
   if (prepared === undefined) throw new SandboxUnavailable(`The image ${image.digest} has not been prepared.`)
   return prepared
 }
 
 /** Returns true if another process can continue the sandbox. Other runtimes may not support named pipes between containers. */
-const isAdoptable = (
+const canBeAdopted = (
   { settings }: Cluster,
   { isAdoptable, command, baseFilesystem, network, ports }: SandboxSpec,
 ): boolean =>
@@ -160,8 +159,8 @@ async function* toBuffers(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
   for await (const chunk of stream) yield Buffer.from(chunk)
 }
 
-/** Returns how the commands of a sandbox are completed with its settings. */
-const commandBuilder =
+/** Returns the function that completes commands with the settings of a sandbox. */
+const createCommandBuilder =
   (spec: SandboxSpec, { accounts }: ClusterImage): CommandBuilder =>
   (command, overrides) => ({
     command,
@@ -179,7 +178,7 @@ async function runCommand(
   { name, image, startTime }: StartedPod & { startTime: string },
 ): Promise<RunningCommand | undefined> {
   if (spec.command === null) return undefined
-  const command = commandBuilder(spec, image)(spec.command, { input: spec.input })
+  const command = createCommandBuilder(spec, image)(spec.command, { input: spec.input })
   return spec.isAdoptable
     ? startRecordedCommand(cluster, name, { ...command, startTime })
     : startCommand(cluster, name, command)
@@ -224,7 +223,7 @@ function toSandbox(cluster: Cluster, spec: SandboxSpec, running: RunningPod): Sa
     supervisor,
     command,
     elapsedSeconds,
-    toCommand: commandBuilder(spec, image),
+    toCommand: createCommandBuilder(spec, image),
     onEnd: () => finishSandbox(cluster, spec, name, relay),
   })
   exited.then(leaveNetwork, leaveNetwork)

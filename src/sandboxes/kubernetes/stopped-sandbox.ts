@@ -67,7 +67,7 @@ export function stoppedPodOf(stopped: StoppedSandbox): StoppedPod {
 const LISTING_MAX_BYTES = 256e6
 const LISTING_MS = 10 * 60_000
 
-/** Lists all files of a sandbox outside of its mounts. Only while no command runs in it. */
+/** Lists all files of a sandbox outside of its mounts. No command may run in it meanwhile. */
 export async function listFiles(cluster: Cluster, pod: string): Promise<FileListing> {
   const { kubernetes, namespace } = cluster
   const find = toolCommand('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')

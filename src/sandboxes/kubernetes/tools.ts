@@ -4,8 +4,24 @@
  */
 export const TOOLS_FOLDER = '/dev/.assay'
 const PROGRAMS = [
-  ...['sh', 'env', 'head', 'cat', 'rm', 'rmdir', 'mkdir', 'chmod', 'tee', 'sha256sum', 'sleep', 'timeout', 'xargs'],
-  ...['setpriv', 'setsid', 'tar', 'find', 'cp'],
+  'cat',
+  'chmod',
+  'cp',
+  'env',
+  'find',
+  'head',
+  'mkdir',
+  'rm',
+  'rmdir',
+  'setpriv',
+  'setsid',
+  'sh',
+  'sha256sum',
+  'sleep',
+  'tar',
+  'tee',
+  'timeout',
+  'xargs',
 ] as const
 type ToolProgram = (typeof PROGRAMS)[number]
 
@@ -26,7 +42,10 @@ chmod 755 ${INSTALL_FOLDER}/ld.so`
 
 /** Returns the command line that runs a tool in a sandbox. */
 export const toolCommand = (program: ToolProgram, ...args: string[]): string[] => [
-  ...[`${TOOLS_FOLDER}/ld.so`, '--library-path', TOOLS_FOLDER, `${TOOLS_FOLDER}/${program}`],
+  `${TOOLS_FOLDER}/ld.so`,
+  '--library-path',
+  TOOLS_FOLDER,
+  `${TOOLS_FOLDER}/${program}`,
   ...args,
 ]
 

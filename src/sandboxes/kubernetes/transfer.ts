@@ -12,13 +12,15 @@ import { scriptCommand } from './tools.ts'
 export const TRANSFER_TIMEOUT_MS = 15 * 60_000
 const SCRIPT_TIMEOUT_MS = 60_000
 
+const NOT_UNPACKED = 'The archive was not unpacked.'
+
 /**
  * Script that unpacks an archive into a folder and prints the digest of the bytes that arrived, because the cluster may
  * lose input without an error. In scripts, `call` runs a program: one of the tools, or in the helper container its own.
  */
 const UNPACK_SCRIPT = `{
   call tee /dev/fd/3 | {
-    call tar --extract --file=- --directory="$1" --numeric-owner --same-owner --same-permissions --keep-directory-symlink || echo 'The archive was not unpacked.' >&2
+    call tar --extract --file=- --directory="$1" --numeric-owner --same-owner --same-permissions --keep-directory-symlink || echo '${NOT_UNPACKED}' >&2
     call cat > /dev/null
   }
 } 3>&1 | call sha256sum`
@@ -46,14 +48,17 @@ export async function unpackInto(
     timeoutMs: TRANSFER_TIMEOUT_MS,
   })
   const arrived = output.toString().slice(0, 64)
-  if (errors.includes('not unpacked')) throw new SandboxUnavailable(`Files could not be put into a sandbox: ${errors}`)
+  if (errors.includes(NOT_UNPACKED)) throw new SandboxUnavailable(`Files could not be put into a sandbox: ${errors}`)
   if (arrived !== hash.digest('hex'))
     throw new SandboxUnavailable('Some bytes of the files did not arrive in the sandbox.')
 }
 
 /** Returns the command line of a script in the helper container, where `call` runs the programs of its image. */
 const helperCommand = (script: string, ...args: string[]): string[] => [
-  ...['sh', '-c', `call() { "$@"; }\n${script}`, 'assay'],
+  'sh',
+  '-c',
+  `call() { "$@"; }\n${script}`,
+  'assay',
   ...args,
 ]
 

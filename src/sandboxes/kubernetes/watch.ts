@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type SandboxEnding, toExit } from '../kernel/exit.ts'
+import { type SandboxStopReason, toExit } from '../kernel/exit.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
@@ -36,16 +36,14 @@ type WatchOptions = {
   onEnd(): Promise<void>
 }
 
-type SandboxStopReason = NonNullable<SandboxEnding['stopped']>
-
 /** Waits for the end of a sandbox, enforces its time limit, and runs added commands. */
 export function watchPod(options: WatchOptions): WatchedPod {
   const { spec, supervisor, command, elapsedSeconds } = options
   const startedAt = performance.now() - elapsedSeconds * 1000
-  const state = { stopped: undefined as SandboxStopReason | undefined, isOver: false, isGone: false, isLeft: false }
+  const state = { stopReason: undefined as SandboxStopReason | undefined, isOver: false, isGone: false, isLeft: false }
   const stopRequest = Promise.withResolvers<undefined>()
   const stop = (reason: SandboxStopReason): void => {
-    state.stopped ??= reason
+    state.stopReason ??= reason
     stopRequest.resolve(undefined)
   }
   const timer = setTimeout(() => stop('seconds'), Math.max(0, spec.limits.seconds - elapsedSeconds) * 1000)
@@ -59,7 +57,7 @@ export function watchPod(options: WatchOptions): WatchedPod {
       const { bytes } = ended ?? (await command?.stopReading()) ?? { bytes: 0 }
       await options.onEnd()
       return toExit({
-        stopped: state.stopped,
+        stopReason: state.stopReason,
         code: ended?.code,
         hits: { memory: oomKills, pids: 0 },
         diskFull: false,
@@ -93,12 +91,12 @@ export function watchPod(options: WatchOptions): WatchedPod {
       await exited.catch(() => {})
     },
     async exec(exec) {
-      if (state.isOver || state.stopped) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended.`)
+      if (state.isOver || state.stopReason) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended.`)
       const start = performance.now()
       await supervisor.repair()
       const result = await runExecCommand(options, exec)
       // The end of the sandbox kills the command, whose exit code then means nothing.
-      return { ...result, code: state.stopped ? null : result.code, seconds: secondsSince(start) }
+      return { ...result, code: state.stopReason ? null : result.code, seconds: secondsSince(start) }
     },
   }
 }
@@ -132,13 +130,14 @@ async function explainLostConnection(
 ): Promise<Pick<Exit, 'code' | 'limit'>> {
   const deadline = performance.now() + END_REPORT_MS
   // The cluster reports the end of a pod a moment after its streams have ended.
-  for (; performance.now() < deadline; await wait(250)) {
+  while (performance.now() < deadline) {
     const pod = await findPod(cluster, name)
     if (pod === undefined) throw error
     const limit = findPodLimit(pod.status)
     if (limit !== undefined) return limit
     if (pod.status.phase === 'Failed' || pod.status.phase === 'Succeeded')
       throw new SandboxUnavailable(`The cluster ended a sandbox: ${describeEnd(pod.status)}`, { cause: error })
+    await wait(250)
   }
   throw error
 }

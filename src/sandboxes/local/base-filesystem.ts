@@ -234,19 +234,19 @@ async function restoreFromImage({ host, namespaceProcess, files }: BaseContext, 
  */
 async function listUncollectable(path: string, name: string, { isLayer }: { isLayer: boolean }): Promise<Buffer[]> {
   const uncollectable: Buffer[] = []
-  const visit = async (file: Buffer, named: string): Promise<void> => {
+  const visit = async (file: Buffer, archiveName: string): Promise<void> => {
     const stats = await lstat(file)
     if (stats.isFile()) return
-    if (stats.isDirectory()) return walk(file, named)
+    if (stats.isDirectory()) return walk(file, archiveName)
     const isCollectable = stats.isSymbolicLink()
-      ? staysInside(named, (await readlink(file, 'buffer')).toString('latin1'))
+      ? staysInside(archiveName, (await readlink(file, 'buffer')).toString('latin1'))
       : isLayer && stats.isCharacterDevice() && stats.rdev === 0
     if (!isCollectable) uncollectable.push(file)
   }
-  const walk = async (folder: Buffer, named: string): Promise<void> => {
+  const walk = async (folder: Buffer, archiveName: string): Promise<void> => {
     for await (const entry of await openFolderAsBytes(folder)) {
       if (entry.isFile()) continue
-      await visit(Buffer.concat([folder, SLASH, entry.name]), `${named}/${entry.name.toString('latin1')}`)
+      await visit(Buffer.concat([folder, SLASH, entry.name]), `${archiveName}/${entry.name.toString('latin1')}`)
     }
   }
   await visit(Buffer.from(path), name)

@@ -54,8 +54,8 @@ export async function computeBuildKey(
 export type BuildHost = Pick<Host, 'store' | 'cgroups'>
 
 type LimitedOptions = PrepareOptions & {
-  /** Shell code with which a process enters the cgroup of the build. */
-  entering: string
+  /** Shell code before a command that moves it into the cgroup of the build: empty, or ends with `&&`. */
+  cgroupPrefix: string
   /** Folders whose size is limited. The builder adds the ones that it writes to. */
   layers: string[]
 }
@@ -70,8 +70,8 @@ export function buildWithLimits(
   const { store } = host
   const { limits = DEFAULT_LIMITS, signal } = options
   const buildAndSave = async () => {
-    const built = await withBuildCgroup(host, limits, ({ entering, processes }) =>
-      withBuildDisk({ store, limits, processes, signal }, (disk) => build({ ...options, ...disk, entering })),
+    const built = await withBuildCgroup(host, limits, ({ cgroupPrefix, processes }) =>
+      withBuildDisk({ store, limits, processes, signal }, (disk) => build({ ...options, ...disk, cgroupPrefix })),
     )
     await saveBuild(store, key, built)
     return built
@@ -81,8 +81,8 @@ export function buildWithLimits(
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Limits of the cgroup of a build. Its time is limited by `prepareInTime` and its disk by `withBuildDisk`. */
-const cgroupLimits = (limits: BuildLimits): SandboxLimits => ({
+/** Returns the limits of the cgroup of a build. Its time is limited by `prepareInTime`, its disk by `withBuildDisk`. */
+const toCgroupLimits = (limits: BuildLimits): SandboxLimits => ({
   ...DEFAULT_LIMITS,
   ...limits,
   pids: 4096,
@@ -90,8 +90,8 @@ const cgroupLimits = (limits: BuildLimits): SandboxLimits => ({
   seconds: 0,
 })
 
-/** Cgroup of a build. `entering` is shell code that enters it; `processes` lists its processes. */
-type BuildCgroup = { entering: string; processes: () => Promise<number[]> }
+/** Cgroup of a build. `processes` lists its processes. */
+type BuildCgroup = Pick<LimitedOptions, 'cgroupPrefix'> & { processes: () => Promise<number[]> }
 
 /** Runs a build in a cgroup. Processes that are left in it at the end are killed. */
 async function withBuildCgroup<T>(
@@ -100,7 +100,7 @@ async function withBuildCgroup<T>(
   work: (cgroup: BuildCgroup) => Promise<T>,
 ): Promise<T> {
   const layout = host.cgroups
-  if (layout === undefined) return work({ entering: '', processes: async () => [] })
+  if (layout === undefined) return work({ cgroupPrefix: '', processes: async () => [] })
   const id = `build-${randomUUID()}`
   const records = join(host.store.folder, 'records')
   const record = await createRecord(records, {
@@ -109,10 +109,10 @@ async function withBuildCgroup<T>(
     cgroups: allCgroupFolders(layout, id),
   })
   try {
-    await createCgroup(layout, id, cgroupLimits(limits), 0)
+    await createCgroup(layout, id, toCgroupLimits(limits), 0)
     const folders = cgroupFolders(layout, id)
     const steps = folders.map((folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `)
-    return await work({ entering: steps.join(''), processes: () => listProcesses(folders[0] ?? '') })
+    return await work({ cgroupPrefix: steps.join(''), processes: () => listProcesses(folders[0] ?? '') })
   } finally {
     await removeCgroup(record.cgroups)
     await removeRecord(records, id)

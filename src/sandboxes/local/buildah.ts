@@ -19,8 +19,8 @@ import {
   toImageSettings,
 } from './image-store.ts'
 
-/** `entering`: shell code that enters the cgroup of a build. It is empty or ends with `&&`. */
-type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
+/** `cgroupPrefix`: shell code that moves a command into the cgroup of a build. It is empty or ends with `&&`. */
+type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; cgroupPrefix?: string }
 /** Network of the build, and the environment variables of its proxy. */
 type BuildNetworkContext = { namespaceProcess: NamespaceProcess; env: Record<string, string> }
 type BuildRequest = {
@@ -47,15 +47,17 @@ const BUILDAH_FOLDER = 'buildah'
 
 const buildahCommand = (store: ImageStore, ...args: string[]): string =>
   shellCommand(
-    ...[
-      'buildah',
-      '--root',
-      join(store.folder, BUILDAH_FOLDER),
-      '--runroot',
-      join(store.folder, `${BUILDAH_FOLDER}-run`),
-    ],
+    'buildah',
+    '--root',
+    join(store.folder, BUILDAH_FOLDER),
+    '--runroot',
+    join(store.folder, `${BUILDAH_FOLDER}-run`),
+    '--storage-driver',
+    'overlay',
+    '--storage-opt',
     // Device files of an image would give access to devices of this machine.
-    ...['--storage-driver', 'overlay', '--storage-opt', 'overlay.mountopt=nodev', ...args],
+    'overlay.mountopt=nodev',
+    ...args,
   )
 
 /**
@@ -82,7 +84,7 @@ export CONTAINERS_CONF_OVERRIDE=${quote(join(folder, 'containers.conf'))}
  */
 async function runInNamespaces(
   script: string,
-  { signal, onLog, entering = '' }: BuildahOptions,
+  { signal, onLog, cgroupPrefix = '' }: BuildahOptions,
   network?: BuildNetworkContext,
 ): Promise<string> {
   const enterNetwork = network ? buildEnterArgs(network.namespaceProcess.pid, false, '--net') : []
@@ -93,7 +95,7 @@ async function runInNamespaces(
     'sh',
     '-e',
     '-c',
-    `${entering}true || exit; ${BUILD_GUARD}\n${script}`,
+    `${cgroupPrefix}true || exit; ${BUILD_GUARD}\n${script}`,
   ]
   return runLogged(program, args, { signal, onLog, env: network?.env ?? {} })
 }
@@ -107,7 +109,7 @@ const ULIMIT_MAX = 1_048_576
  * Returns the limits of this process for open files and processes as flags. buildah 1.39 raises them to a default
  * otherwise, which fails without CAP_SYS_RESOURCE.
  */
-async function ulimitFlags(): Promise<string[]> {
+async function buildUlimitFlags(): Promise<string[]> {
   const text = await readFile('/proc/self/limits', 'utf8')
   const toFlag = (name: string, title: string): string => {
     const hard = Number(new RegExp(`^${title} +\\S+ +(\\d+)`, 'm').exec(text)?.[1] ?? ULIMIT_MAX)
@@ -139,7 +141,7 @@ export async function buildWithBuildah(
     const { env } = network
     const flags = [
       ...CHROOT_FLAGS,
-      ...(await ulimitFlags()),
+      ...(await buildUlimitFlags()),
       '--pull=never',
       '--layers',
       '--iidfile',
@@ -272,7 +274,9 @@ async function readBuiltImage(store: ImageStore, id: string, name = id): Promise
     next = layers.find((layer) => layer.id === current)?.parent
   }
   if (chain.length === 0) throw new SandboxUnavailable(`The image ${id} that buildah built has no layers.`)
-  const { config } = await read('overlay-images', id, `=${Buffer.from(`sha256:${id}`).toString('base64')}`)
+  // The store names a file with the configuration `=` and its key in base64.
+  const configFile = `=${Buffer.from(`sha256:${id}`).toString('base64')}`
+  const { config } = await read('overlay-images', id, configFile)
   const settings = ImageSettings.parse(config ?? {})
   refuseTriggers(name, settings.OnBuild ?? [])
   return saveImage(store, { layers: chain, ...toImageSettings(settings), base: 'image' })

@@ -172,16 +172,16 @@ const SUPPORTED_FLAGS: Record<string, string[]> = {
   USER: [],
   CMD: [],
   ENTRYPOINT: [],
-  // These instructions only describe an image.
+  // The following instructions only describe an image.
   LABEL: [],
   EXPOSE: [],
   MAINTAINER: [],
   STOPSIGNAL: [],
 }
 
-function refuseUnsupported({ keyword, line: number, flags, heredocs }: DockerfileInstruction): void {
+function refuseUnsupported({ keyword, line, flags, heredocs }: DockerfileInstruction): void {
   const unsupported = (feature: string) =>
-    new SandboxUnsupported(`Line ${number} of the Dockerfile: ${feature} needs buildah.`)
+    new SandboxUnsupported(`Line ${line} of the Dockerfile: ${feature} needs buildah.`)
   const supported = SUPPORTED_FLAGS[keyword]
   if (supported === undefined) throw unsupported(keyword)
   const flag = flags.find(({ name }) => !supported.includes(name))
@@ -198,7 +198,7 @@ async function refuseIgnoreFile(context: string): Promise<void> {
 }
 
 async function executeInstruction(state: BuildState, instruction: DockerfileInstruction): Promise<void> {
-  const { keyword, pairs, text, line: number } = instruction
+  const { keyword, pairs, text, line } = instruction
   state.signal.throwIfAborted()
   state.onLog(`${keyword} ${text}`)
   switch (keyword) {
@@ -211,7 +211,7 @@ async function executeInstruction(state: BuildState, instruction: DockerfileInst
       return
     case 'WORKDIR':
       state.workdir = posix.resolve(state.workdir, expand(state, text.trim()))
-      return copySources(state, { sources: [], target: `${state.workdir}/`, owner: undefined, line: number })
+      return copySources(state, { sources: [], target: `${state.workdir}/`, owner: undefined, line })
     case 'USER':
       state.user = expand(state, text.trim())
       return
@@ -227,36 +227,43 @@ async function executeInstruction(state: BuildState, instruction: DockerfileInst
       if (state.command === state.base.command) state.command = []
       state.entrypoint = toCommand(instruction)
       return
-    default:
+    default: // The other supported instructions only describe the image.
   }
 }
 
 const toCommand = ({ exec, text }: DockerfileInstruction): string[] => exec ?? ['/bin/sh', '-c', text]
 
-function parseCopy(state: BuildState, { text, exec, flags, line: number }: DockerfileInstruction) {
+/** A target that must be a folder: one that ends with a slash, or whose last part is a dot. */
+const FOLDER_TARGET = /\/$|^\.$|\/\.$/
+
+function parseCopy(state: BuildState, { text, exec, flags, line }: DockerfileInstruction) {
   const words = (exec ?? text.trim().split(/\s+/)).map((word) => expand(state, word))
   const target = words.pop()
-  if (target === undefined || words.length === 0) throw new SandboxUnavailable(`Line ${number}: COPY needs two paths.`)
+  if (target === undefined || words.length === 0)
+    throw new SandboxUnavailable(`Line ${line} of the Dockerfile: COPY needs a source and a target.`)
   const pattern = words.find((word) => /[*?[]/.test(word))
-  if (pattern) throw new SandboxUnsupported(`Line ${number} of the Dockerfile: the pattern ${pattern} needs buildah.`)
+  if (pattern) throw new SandboxUnsupported(`Line ${line} of the Dockerfile: the pattern ${pattern} needs buildah.`)
   const chown = flags.find(({ name }) => name === 'chown')?.value
   const joined = posix.resolve(state.workdir, target)
   return {
     sources: words,
-    target: /\/$|^\.$|\/\.$/.test(target) || words.length > 1 ? `${joined}/` : joined,
+    target: FOLDER_TARGET.test(target) || words.length > 1 ? `${joined}/` : joined,
     owner: chown ? expand(state, chown) : undefined,
-    line: number,
+    line,
   }
 }
+
+/** An escaped dollar sign, or a variable: `${NAME}`, `${NAME:-other}`, `${NAME:+other}` or `$NAME`. */
+const VARIABLE = /\\(\$)|\$(?:\{(\w+)(?::([-+])([^}]*))?\}|(\w+))/g
 
 /** Expands `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`. Values of ENV take precedence over ARG. */
 function expand({ env, args }: BuildState, text: string): string {
   const find = (name: string): string => env[name] ?? args[name] ?? ''
-  return text.replaceAll(/\\(\$)|\$(?:\{(\w+)(?::([-+])([^}]*))?\}|(\w+))/g, (_, escaped, name, sign, other, bare) => {
+  return text.replaceAll(VARIABLE, (_, escaped, name, sign, other, bare) => {
     if (escaped) return '$'
     const value = find(name ?? bare)
-    if (sign === '-') return value || other
-    return sign === '+' ? value && other : value
+    if (sign === '-' && value === '') return other
+    return sign === '+' && value !== '' ? other : value
   })
 }
 
@@ -265,13 +272,13 @@ type CopyRequest = { sources: string[]; target: string; owner: string | undefine
 
 async function copySources(state: BuildState, request: CopyRequest): Promise<void> {
   const { namespaceProcess, root } = state
-  const { target, sources, line: number } = request
+  const { target, sources, line } = request
   const visibleRoot = join(namespaceProcess.root, root)
   await refuseLinks(visibleRoot, target)
   const isFolder = target.endsWith('/') || (await findInside(visibleRoot, target))?.stats.isDirectory() === true
   const folder = isFolder ? target : posix.dirname(target)
   await namespaceProcess.runOrThrow(
-    `Line ${number}`,
+    `Line ${line} of the Dockerfile: ${target}`,
     shellCommand('mkdir', '-p', '-m', '755', '--', join(root, folder)),
   )
   for (const source of sources) await copySource(state, request, source, isFolder)
@@ -279,10 +286,10 @@ async function copySources(state: BuildState, request: CopyRequest): Promise<voi
 
 async function copySource(state: BuildState, request: CopyRequest, source: string, isFolder: boolean): Promise<void> {
   const { namespaceProcess, root, context } = state
-  const { target, owner, line: number } = request
+  const { target, owner, line } = request
   const visibleRoot = join(namespaceProcess.root, root)
   const found = await findInside(context, source)
-  if (!found) throw new SandboxUnavailable(`Line ${number} of the Dockerfile: ${source} not found.`)
+  if (!found) throw new SandboxUnavailable(`Line ${line} of the Dockerfile: ${source} not found.`)
   // The contents of a folder are copied, not the folder.
   const destination = found.stats.isDirectory() || !isFolder ? target : join(target, posix.basename(source))
   await refuseLinks(visibleRoot, destination)
@@ -292,7 +299,7 @@ async function copySource(state: BuildState, request: CopyRequest, source: strin
   const steps = [copy]
   if (owner !== undefined)
     steps.push(shellCommand(...(await buildChownArgs(visibleRoot, owner)), join(root, destination)))
-  await namespaceProcess.runOrThrow(`Line ${number}: COPY`, steps.join(' && '))
+  await namespaceProcess.runOrThrow(`Line ${line} of the Dockerfile: COPY`, steps.join(' && '))
 }
 
 async function buildChownArgs(root: string, owner: string): Promise<string[]> {
@@ -306,7 +313,7 @@ const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
 const OUTPUT_SHOWN_MAX = 2000
 
 /** Executes RUN in its own namespaces, with the network of the build. */
-async function runCommand(state: BuildState, { text, exec, line: number }: DockerfileInstruction): Promise<void> {
+async function runCommand(state: BuildState, { text, exec, line }: DockerfileInstruction): Promise<void> {
   const { host, namespaceProcess, root, base, workdir, onLog } = state
   const visibleRoot = join(namespaceProcess.root, root)
   const mountPoints = ['/proc', '/dev', ...(base.binds ?? [])]
@@ -329,12 +336,12 @@ async function runCommand(state: BuildState, { text, exec, line: number }: Docke
     ...(exec ?? ['/bin/sh', '-c', text]),
   ]
   const { code, text: output } = await namespaceProcess.run(
-    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.entering}exec ${shellCommand(...args)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
+    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.cgroupPrefix}exec ${shellCommand(...args)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
   )
   for (const logLine of output.split('\n').filter(Boolean)) onLog(logLine)
   if (code === 0) return
   throw new SandboxUnavailable(
-    `Line ${number} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-OUTPUT_SHOWN_MAX)}`,
+    `Line ${line} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-OUTPUT_SHOWN_MAX)}`,
   )
 }
 
@@ -345,8 +352,8 @@ const buildResolverArgs = async (root: string): Promise<string[]> =>
   (await findInside(root, RESOLVER))?.stats.isFile() ? ['--ro-bind-try', RESOLVER, RESOLVER] : []
 
 type BuiltInOptions = PrepareOptions & {
-  /** Shell code that moves a command into the cgroup of the build. Empty without cgroups. */
-  entering: string
+  /** Shell code before a command that moves it into the cgroup of the build: empty, or ends with `&&`. */
+  cgroupPrefix: string
   /** Hosts that the build may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
   /** Folders whose disk usage is watched. The build adds its own. */

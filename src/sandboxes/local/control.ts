@@ -38,8 +38,8 @@ export async function openControl(sandboxFolder: string, namespaceProcess: Names
     'Making the pipes of a sandbox',
     shellCommand('mkfifo', '-m', '600', requests, status),
   )
-  const output = await openPipe(requests)
-  const input = await openPipe(status)
+  const output = await openPipe(requests, 'write')
+  const input = await openPipe(status, 'read')
   const reports = readReports(input)
   let last = 0
   output.write(SAVE_STREAMS)
@@ -71,10 +71,10 @@ export async function openControl(sandboxFolder: string, namespaceProcess: Names
   }
 }
 
-/** Opens a pipe for reading and writing, so that it stays open until the sandbox ends. */
-async function openPipe(path: string): Promise<Socket> {
+/** Opens a pipe. Its descriptor can read and write, so that the pipe stays open until the sandbox ends. */
+async function openPipe(path: string, use: 'read' | 'write'): Promise<Socket> {
   const fd = await promisify(openDescriptor)(path, constants.O_RDWR | constants.O_NONBLOCK, 0)
-  const socket = new Socket({ fd, readable: path.endsWith('status'), writable: !path.endsWith('status') })
+  const socket = new Socket({ fd, readable: use === 'read', writable: use === 'write' })
   socket.on('error', () => {}) // the sandbox has ended
   return socket
 }
@@ -97,14 +97,14 @@ function readReports(input: Socket): ControlReports {
 }
 
 /** Maximum length of a line. All lines of the control shell are shorter. */
-const LINE_MAX = 100
+const LINE_LENGTH_MAX = 100
 
 /** Calls `onLine` for each line. Only the end of a long line is buffered, so that a flood uses no memory. */
 function eachLine(input: Socket, onLine: (text: string) => void): void {
   let rest = ''
   input.setEncoding('latin1').on('data', (chunk) => {
     const lines = `${rest}${chunk}`.split('\n')
-    rest = (lines.pop() ?? '').slice(-LINE_MAX)
+    rest = (lines.pop() ?? '').slice(-LINE_LENGTH_MAX)
     lines.forEach(onLine)
   })
 }

@@ -27,7 +27,7 @@ export async function execIn(
   const startedAt = performance.now()
   const { cgroups } = running.host
   const hitsBefore = await readLimitHits(cgroups, running.spec.id)
-  const account = await resolveAccount(running, spec)
+  const account = await resolveExecAccount(running, spec)
   const number = control.next()
   const { input, output } = await openFiles(control, number, spec)
   try {
@@ -43,7 +43,7 @@ export async function execIn(
     })
     const ending = await waitForEnd(control.code(number), lifetime, spec.limits.seconds)
     const seconds = (performance.now() - startedAt) / 1000
-    if (ending.stopped === 'seconds') control.kill(number)
+    if (ending.stopReason === 'seconds') control.kill(number)
     const { bytes } = await output.stopCopying()
     const hits = await readLimitHits(cgroups, running.spec.id)
     return toExit({
@@ -71,7 +71,10 @@ async function openFiles(
   return { output, input: await openInput(inputPipe, spec.input) }
 }
 
-async function resolveAccount({ host, namespaceProcess, resources, spec }: LocalRunningSandbox, { user }: ExecSpec) {
+async function resolveExecAccount(
+  { host, namespaceProcess, resources, spec }: LocalRunningSandbox,
+  { user }: ExecSpec,
+) {
   const name = user ?? spec.user ?? spec.image.user
   const account = await resolveSandboxAccount(rootOf(host, namespaceProcess, resources.files), name)
   return host.rootless ? asOrdinaryUser(account, name) : account
@@ -82,7 +85,7 @@ async function waitForEnd(
   exitCode: Promise<number>,
   lifetime: SandboxLifetime,
   seconds: number,
-): Promise<Pick<SandboxEnding, 'stopped' | 'code'>> {
+): Promise<Pick<SandboxEnding, 'stopReason' | 'code'>> {
   const timeout = Promise.withResolvers<'seconds'>()
   const timer = setTimeout(() => timeout.resolve('seconds'), seconds * 1000)
   const sandboxEnd = lifetime.exited.then(
@@ -91,7 +94,7 @@ async function waitForEnd(
   )
   try {
     const first = await Promise.race([exitCode, timeout.promise, sandboxEnd])
-    return typeof first === 'number' ? { stopped: undefined, code: first } : { stopped: first, code: undefined }
+    return typeof first === 'number' ? { stopReason: undefined, code: first } : { stopReason: first, code: undefined }
   } finally {
     clearTimeout(timer)
   }

@@ -37,9 +37,10 @@ export async function openStore(folder: string): Promise<ImageStore> {
   return { folder: await realpath(folder) }
 }
 
+/** Folder of incomplete images and other temporary files, and the first part of their names. */
 export const DRAFTS = { folder: 'drafts', kind: 'draft' }
 
-/** Creates a path below the store for an incomplete image. The name identifies the process that owns it. */
+/** Returns a new path below the store for an incomplete image. The name identifies the process that owns it. */
 export const newDraft = async (): Promise<string> =>
   join(DRAFTS.folder, `${await buildOwnedPrefix(DRAFTS.kind)}${randomUUID()}`)
 
@@ -144,7 +145,7 @@ export const ImageSettings = z.object({
   Cmd: StringList,
   OnBuild: StringList,
 })
-type ImageSettings = z.infer<typeof ImageSettings>
+export type ImageSettings = z.infer<typeof ImageSettings>
 
 export const toImageSettings = (settings: ImageSettings): Omit<Image, 'digest' | 'base'> => ({
   workdir: settings.WorkingDir || '/',
@@ -188,8 +189,9 @@ const readTexts = async (folder: string, names: readonly string[]): Promise<stri
 async function splitByAge(folder: string, unusedMs: number): Promise<{ old: string[]; young: string[] }> {
   const [old, young]: [string[], string[]] = [[], []]
   for (const name of await listNames(folder)) {
-    const isOld = ((await readAgeMs(join(folder, name))) ?? 0) > unusedMs
-    ;(isOld ? old : young).push(name)
+    const ageMs = (await readAgeMs(join(folder, name))) ?? 0
+    if (ageMs > unusedMs) old.push(name)
+    else young.push(name)
   }
   return { old, young }
 }

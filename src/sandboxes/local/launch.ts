@@ -62,7 +62,7 @@ export const hasStarted = async (folder: string): Promise<boolean> =>
   (await stat(join(folder, STARTED_FILE)).catch(() => ({ size: 0 }))).size > 0
 
 /** Returns true if commands can be started in the sandbox later, through a control shell. */
-export const hasControl = ({ execs, command }: SandboxSpec): boolean => execs || command === null
+export const hasControl = ({ usesExec, command }: SandboxSpec): boolean => usesExec || command === null
 
 /** Upper bound for the processes of the control shell: itself, and one per command that it has started. */
 const CONTROL_PROCESSES = 8

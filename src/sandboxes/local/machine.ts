@@ -12,7 +12,7 @@ import { findProgram, listLibraries, tryProgram } from '../kernel/run-program.ts
 import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageStore, newDraft } from './image-store.ts'
-import { createPipePool, type PipePool } from './record.ts'
+import { createPipePool, type PipePool } from './process-io.ts'
 import { compileFilter, type MachineKind } from './seccomp.ts'
 
 export type Runtime = 'bwrap' | 'runc'
@@ -41,6 +41,7 @@ export type Host = {
  */
 export type LocalLauncher = { loader: string; setpriv: string; sh: string; setsid: string; libraries: string[] }
 
+/** Detects the capabilities of this machine. Throws SandboxUnavailable, with the fix, if the runtime does not work here. */
 export async function inspectHost(store: ImageStore, runtime: Runtime, log: Log): Promise<Host> {
   const machine = process.arch
   if (machine !== 'x64' && machine !== 'arm64') throw localUnavailable(`the architecture ${machine} is not supported`)
@@ -151,8 +152,18 @@ async function canMountLoop(store: ImageStore, run: NamespaceProcess['run']): Pr
   }
 }
 
+async function requireProgram(name: string): Promise<string> {
+  const path = await findProgram(name)
+  if (path === undefined) throw localUnavailable(`${name} is not installed`, `install ${name} or use docker`)
+  return path
+}
+
 async function requireLauncher(): Promise<LocalLauncher> {
-  const [setpriv = '', sh = '', setsid = ''] = await Promise.all(['setpriv', 'sh', 'setsid'].map(findProgram))
+  const [setpriv, sh, setsid] = await Promise.all([
+    requireProgram('setpriv'),
+    requireProgram('sh'),
+    requireProgram('setsid'),
+  ])
   const files = await listLibraries([setpriv, sh, setsid])
   const loader = files.find((file) => basename(file).startsWith('ld-'))
   if (loader === undefined) throw localUnavailable(`the libraries of ${setpriv} were not found`)

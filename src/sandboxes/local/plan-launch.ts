@@ -84,7 +84,7 @@ async function resolveMounts(context: LaunchContext): Promise<LaunchMount[]> {
   for (const mount of mounts) {
     if (mount.kind !== 'volume') resolved.push(mount)
     else if (localNetwork)
-      resolved.push({ ...mount, kind: 'folder', source: await volumeFolder(localNetwork, context, mount) })
+      resolved.push({ ...mount, kind: 'folder', source: await prepareVolume(localNetwork, context, mount) })
     else throw new SandboxUnsupported(`The volume ${mount.name} requires a sandbox network.`)
   }
   return resolved
@@ -96,7 +96,7 @@ type Member = Pick<LocalRunningSandbox, 'host' | 'namespaceProcess' | 'resources
 const VOLUME_NAME = /^[A-Za-z0-9][\w.-]{0,99}$/
 
 /** Returns the folder of a volume. Its first user fills it with the files of its image, as Docker does. */
-async function volumeFolder(
+async function prepareVolume(
   localNetwork: LocalNetwork,
   member: Member,
   { name, target }: NetworkVolume,

@@ -27,9 +27,10 @@ export async function prepareImage(
   source: ImageSource,
   options: PrepareOptions,
 ): Promise<Image> {
-  return prepareInTime(options, async (timed) => {
-    if (source.kind === 'dockerfile') return buildDockerfile(context, source, timed)
-    return addFiles(context.host, await resolvePrebuilt(context, source.name, timed), source, timed)
+  return prepareInTime(options, async (timedOptions) => {
+    if (source.kind === 'dockerfile') return buildDockerfile(context, source, timedOptions)
+    const base = await resolvePrebuilt(context, source.name, timedOptions)
+    return addFiles(context.host, base, source, timedOptions)
   })
 }
 
@@ -39,7 +40,7 @@ async function resolvePrebuilt(context: PrepareContext, name: string, options: P
   return resolveBase({ store: host.store, withBuildah, allowHostBase, buildHosts }, name, options)
 }
 
-/** Adds the files of the folder to the working folder of a prebuilt image. */
+/** Adds the files of the folder to the working directory of a prebuilt image. */
 async function addFiles(
   host: Host,
   base: StoredImage,
@@ -57,7 +58,7 @@ async function addFiles(
   const built = await buildBuiltIn(
     host,
     { ...buildSource, dockerfile: readDockerfile(text), key, base },
-    { ...options, entering: '', buildHosts: [], layers: [] },
+    { ...options, cgroupPrefix: '', buildHosts: [], layers: [] },
   )
   await saveBuild(host.store, key, built)
   return built

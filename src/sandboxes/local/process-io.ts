@@ -1,8 +1,14 @@
-import { constants, open as openDescriptor } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { constants, open as openDescriptor, rmSync } from 'node:fs'
+import { type FileHandle, mkdir, open, rename } from 'node:fs/promises'
 import { Socket } from 'node:net'
+import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import type { NamespaceProcess } from '../kernel/namespace-process.ts'
+import { shellCommand } from '../kernel/shell.ts'
+import type { ImageStore } from './image-store.ts'
+import { createRecord } from './record.ts'
 
 export type Output = {
   /** Resolves when the last writer has closed the pipe. */
@@ -79,4 +85,54 @@ export async function openInput(pipe: string, content: string | Buffer): Promise
   const socket = new Socket({ fd, readable: false, writable: true })
   socket.on('error', () => {}) // the command did not read all of its input
   return { send: () => void socket.end(content), close: () => void socket.destroy() }
+}
+
+/** Pool of named pipes. They are created many at a time, because each creation starts a process. `put` moves one to a path. */
+export type PipePool = { put(namespaceProcess: NamespaceProcess, path: string): Promise<void> }
+
+const BATCH_SIZE = 32
+const PIPES_PREFIX = 'pipes-'
+
+/** Reports whether a record is that of a pipe folder, not of a sandbox. */
+export const isPipeRecord = ({ id }: { id: string }): boolean => id.startsWith(PIPES_PREFIX)
+
+export function createPipePool(store: ImageStore): PipePool {
+  const ready: string[] = []
+  let folder: Promise<string> | undefined
+  let filling: Promise<void> | undefined
+
+  const fill = async (namespaceProcess: NamespaceProcess): Promise<void> => {
+    folder ??= openFolder(store)
+    const pipesFolder = await folder
+    const names = Array.from({ length: BATCH_SIZE }, () => join(pipesFolder, randomUUID()))
+    await namespaceProcess.runOrThrow('Making pipes', shellCommand('mkfifo', '-m', '666', ...names))
+    ready.push(...names)
+  }
+  return {
+    async put(namespaceProcess, path) {
+      let pipe = ready.pop()
+      while (pipe === undefined) {
+        filling ??= fill(namespaceProcess).finally(() => {
+          filling = undefined
+        })
+        await filling
+        pipe = ready.pop()
+      }
+      await rename(pipe, path)
+    },
+  }
+}
+
+/** Creates the folder of the pipes. It is removed when this process exits; after a crash, `reap` finds it by a record like a sandbox's. */
+async function openFolder(store: ImageStore): Promise<string> {
+  const id = `${PIPES_PREFIX}${randomUUID()}`
+  const records = join(store.folder, 'records')
+  await createRecord(records, { id, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
+  const folder = join(store.folder, 'run', id)
+  await mkdir(folder, { mode: 0o700, recursive: true })
+  process.once('exit', () => {
+    rmSync(folder, { recursive: true, force: true })
+    rmSync(join(records, `${id}.json`), { force: true })
+  })
+  return folder
 }

@@ -10,7 +10,8 @@ import { removeWithBuildah } from './buildah.ts'
 import type { SandboxFiles } from './files.ts'
 import { DRAFTS, type ImageStore, listImages } from './image-store.ts'
 import type { Host } from './machine.ts'
-import { isPipeRecord, listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
+import { isPipeRecord } from './process-io.ts'
+import { listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
 
 /** The parts of this machine with which the store can be cleaned, also by providers without local sandboxes. */
 export type StoreHost = Pick<Host, 'store' | 'rootless'>

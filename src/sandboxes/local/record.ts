@@ -1,11 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { NamespaceProcess } from '../kernel/namespace-process.ts'
-import { findProcess, isAlive, type ProcessMark } from '../kernel/ownership.ts'
-import { shellCommand } from '../kernel/shell.ts'
-import type { ImageStore } from './image-store.ts'
+import { findProcess, isAlive, type ProcessMark, requireSafeId } from '../kernel/ownership.ts'
 
 /** Information for removing a sandbox whose `engine` has died. Written before anything else is created. */
 export type SandboxRecord = {
@@ -17,7 +12,6 @@ export type SandboxRecord = {
   cgroups: string[]
 }
 
-const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 const EXTENSION = '.json'
 const DRAFT_NAME = /\.(\d+)\.draft$/
 /** Age from which a draft counts as abandoned: writing a record takes much less time. */
@@ -29,7 +23,7 @@ export async function createRecord(
   folder: string,
   record: Omit<SandboxRecord, 'engine' | 'namespaceProcess'>,
 ): Promise<SandboxRecord> {
-  if (!SAFE_ID.test(record.id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(record.id)}`)
+  requireSafeId(record.id)
   const engine = await findProcess(process.pid)
   if (engine === undefined) throw new Error('This process is not listed in /proc. Mount /proc.')
   const complete = { ...record, engine, namespaceProcess: undefined }
@@ -91,53 +85,3 @@ async function removeOldDraft(path: string): Promise<void> {
 
 const recordPath = (folder: string, id: string): string => join(folder, `${id}${EXTENSION}`)
 const draftPath = (folder: string, id: string): string => join(folder, `${id}.${process.pid}.draft`)
-
-/** Pool of named pipes. They are created many at a time, because each creation starts a process. */
-export type PipePool = { put(namespaceProcess: NamespaceProcess, path: string): Promise<void> }
-
-const BATCH_SIZE = 32
-const PIPES_PREFIX = 'pipes-'
-
-/** Reports whether a record is that of a pipe folder, not of a sandbox. */
-export const isPipeRecord = ({ id }: { id: string }): boolean => id.startsWith(PIPES_PREFIX)
-
-export function createPipePool(store: ImageStore): PipePool {
-  const ready: string[] = []
-  let folder: Promise<string> | undefined
-  let filling: Promise<void> | undefined
-
-  const fill = async (namespaceProcess: NamespaceProcess): Promise<void> => {
-    folder ??= openFolder(store)
-    const pipesFolder = await folder
-    const names = Array.from({ length: BATCH_SIZE }, () => join(pipesFolder, randomUUID()))
-    await namespaceProcess.runOrThrow('Making pipes', shellCommand('mkfifo', '-m', '666', ...names))
-    ready.push(...names)
-  }
-  return {
-    async put(namespaceProcess, path) {
-      let pipe = ready.pop()
-      while (pipe === undefined) {
-        filling ??= fill(namespaceProcess).finally(() => {
-          filling = undefined
-        })
-        await filling
-        pipe = ready.pop()
-      }
-      await rename(pipe, path)
-    },
-  }
-}
-
-/** Creates the folder of the pipes. It is removed when this process exits; after a crash, `reap` finds it by a record like a sandbox's. */
-async function openFolder(store: ImageStore): Promise<string> {
-  const id = `${PIPES_PREFIX}${randomUUID()}`
-  const records = join(store.folder, 'records')
-  await createRecord(records, { id, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
-  const folder = join(store.folder, 'run', id)
-  await mkdir(folder, { mode: 0o700, recursive: true })
-  process.once('exit', () => {
-    rmSync(folder, { recursive: true, force: true })
-    rmSync(join(records, `${id}.json`), { force: true })
-  })
-  return folder
-}

@@ -83,6 +83,7 @@ async function findFirstProcess(pids: number[]): Promise<ProcessMark | undefined
   return undefined
 }
 
+/** Reports whether a process is the first of the sandbox's PID namespace, which is nested in that of the namespace process. */
 async function isFirstProcess(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const numbers = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? []

@@ -2,7 +2,7 @@ import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { allCgroupFolders, cgroupFolders, createCgroup, listProcesses, readLimitHits } from '../kernel/cgroup.ts'
 import { combineWatches, type DiskWatch, NO_WATCH, watchDisk, watchFolders } from '../kernel/disk.ts'
-import { type SandboxEnding, toExit } from '../kernel/exit.ts'
+import { type SandboxStopReason, toExit } from '../kernel/exit.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProcess, isAlive, killProcess, sendKill, waitForEnd } from '../kernel/ownership.ts'
 import { openPorts } from '../kernel/ports.ts'
@@ -218,12 +218,12 @@ type WatchedSandbox = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull
 function watch(running: LocalRunningSandbox): WatchedSandbox {
   const { launched, spec } = running
   const startedAt = performance.now()
-  let stopped: SandboxEnding['stopped']
+  let stopReason: SandboxStopReason | undefined
   let isOver = false
 
-  const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
+  const stop = async (reason: SandboxStopReason): Promise<void> => {
     if (isOver) return
-    stopped ??= reason
+    stopReason ??= reason
     await killProcess(launched.init)
   }
   const timer = setTimeout(() => void stop('seconds'), spec.limits.seconds * 1000)
@@ -239,9 +239,9 @@ function watch(running: LocalRunningSandbox): WatchedSandbox {
       const { bytes } = await running.output.ended
       const hits = await readLimitHits(running.host.cgroups, spec.id)
       const hasFailed = code === undefined && !hasStarted
-      if (hasFailed && stopped === undefined && hits.memory === 0) throw await toStartFailure(running, errorOutput)
+      if (hasFailed && stopReason === undefined && hits.memory === 0) throw await toStartFailure(running, errorOutput)
       return toExit({
-        stopped,
+        stopReason,
         code,
         hits,
         seconds,

@@ -21,17 +21,18 @@ export type StoppedFiles = {
 
 const privateFiles = new WeakMap<StoppedSandbox, StoppedFiles>()
 
-export function createStoppedSandbox(sandboxId: string, files: StoppedFiles, storeFolder: string): StoppedSandbox {
+export function createStoppedSandbox(sandboxId: string, own: StoppedFiles, storeFolder: string): StoppedSandbox {
+  const { root, files, namespaceProcess } = own
   const stopped: StoppedSandbox = {
     sandboxId,
-    collect: (path, caps) => collectTar(files.root, path, caps),
+    collect: (path, caps) => collectTar(root, path, caps),
     changes: () =>
       listChanges({
-        changed: files.files.changes.map((layer) => join(files.namespaceProcess.root, storeFolder, layer)),
-        image: files.files.layers.map((layer) => join(storeFolder, layer)),
+        changed: files.changes.map((layer) => join(namespaceProcess.root, storeFolder, layer)),
+        image: files.layers.map((layer) => join(storeFolder, layer)),
       }),
   }
-  privateFiles.set(stopped, files)
+  privateFiles.set(stopped, own)
   return stopped
 }
 

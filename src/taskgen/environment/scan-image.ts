@@ -106,7 +106,7 @@ const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile
   baseFilesystem: { kind: 'image' },
   uploads: [],
   command: ['/usr/bin/python3', '-I', '-B', '-c', SCAN_PROGRAM],
-  execs: false,
+  usesExec: false,
   user: 0,
   workdir: '/',
   env: {},

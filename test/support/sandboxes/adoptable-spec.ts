@@ -14,7 +14,7 @@ export const adoptableSpec = async (
 ): Promise<SandboxSpec> => ({
   ...plainSpec(await baseImage(provider), ['sh', '-c', SCRIPT], join(dataFolder, `${id}.log`)),
   id,
-  execs: true,
+  usesExec: true,
   isAdoptable: true,
   input: 'begun\n',
 })

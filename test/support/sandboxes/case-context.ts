@@ -88,7 +88,7 @@ function specOf(
     env: {},
     mounts: [],
     uploads: [],
-    execs: false,
+    usesExec: false,
     network: null,
     ports: [],
     input: '',

@@ -25,7 +25,7 @@ const spec: SandboxSpec = {
   image,
   baseFilesystem: { kind: 'image' },
   uploads: [],
-  execs: false,
+  usesExec: false,
   user: null,
   workdir: null,
   env: {},

@@ -39,7 +39,7 @@ const sandbox = await provider.start({
   env: {},
   mounts: group ? [volume] : [],
   uploads: [],
-  execs: grouped,
+  usesExec: grouped,
   network: group && { sandboxNetwork: group, names: ['main'] },
   ports: [{ port: 18080, onConnection: (socket) => void socket.end() }],
   limits: { cpus: 1, memoryMb: 128, shmMb: 16, pids: 32, diskMb: 32, outputBytes: 1000, seconds: 60 },

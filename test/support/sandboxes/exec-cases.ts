@@ -30,7 +30,8 @@ async function execIn(
   return { exit, output: await readFile(outputFile, 'utf8') }
 }
 
-const idle = (fixture: CaseContext, options = {}): Promise<Sandbox> => fixture.start(null, { execs: true, ...options })
+const idle = (fixture: CaseContext, options = {}): Promise<Sandbox> =>
+  fixture.start(null, { usesExec: true, ...options })
 
 const seen = (mark: string): Promise<void> =>
   vi.waitFor(async () => expect(await processesNaming(mark)).not.toEqual([]), { timeout: 10_000, interval: 20 })
@@ -111,7 +112,7 @@ export const execCases: ConformanceCase[] = [
       const mark = randomUUID()
       const command = `echo hello > /left; : ${mark}; while [ ! -e /go ]; do sleep 0.05; done; cat /go; exit 7`
       const outputFile = join(await fixture.folder(), 'main.out')
-      const sandbox = await fixture.start(command, { execs: true, outputFile, env: { OWN: 'main' } })
+      const sandbox = await fixture.start(command, { usesExec: true, outputFile, env: { OWN: 'main' } })
       await seen(mark)
       const { output } = await execIn(fixture, sandbox, 'cat /left; cat /proc/[0-9]*/cmdline | tr "\\0" " "')
       expect(output).toMatch(/^hello\n/)
@@ -193,7 +194,7 @@ export const execCases: ConformanceCase[] = [
     run: async (fixture) => {
       const secret = randomUUID()
       const mark = randomUUID()
-      const sandbox = await fixture.start('sleep 30', { execs: true, env: { TOKEN: secret } })
+      const sandbox = await fixture.start('sleep 30', { usesExec: true, env: { TOKEN: secret } })
       const look = `[ "$OTHER" = "${secret.slice(0, 8)}$REST" ] || exit 1; sh -c ': ${mark}; sleep 2; :'`
       const env = { OTHER: secret, REST: secret.slice(8) }
       const running = execIn(fixture, sandbox, look, { env })

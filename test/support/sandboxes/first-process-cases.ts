@@ -43,7 +43,7 @@ const attack = (rest: string): string[] => ['perl', '-e', `${ATTACK}${rest}`, '1
 const PLACES = [
   ['root', { user: 'root' as const }],
   ['an ordinary user', { user: 'nobody' as const }],
-  ['root beside other commands', { user: 'root' as const, execs: true }],
+  ['root beside other commands', { user: 'root' as const, usesExec: true }],
 ] as const
 
 export const firstProcessCases: ConformanceCase[] = [
@@ -73,9 +73,9 @@ export const firstProcessCases: ConformanceCase[] = [
   {
     name: 'a command that kills all processes it can reach ends without a failure of the sandbox',
     run: async (fixture) => {
-      for (const execs of [false, true]) {
+      for (const usesExec of [false, true]) {
         const script = 'kill -9 1; kill -9 -1; for p in $(seq 1 99); do kill -9 $p; done; exit 3'
-        const { exit } = await fixture.run(script, { execs })
+        const { exit } = await fixture.run(script, { usesExec })
         expect(exit.limit).toBe(null)
         expect(exit.code === null || (exit.code > 0 && exit.code <= 255), String(exit.code)).toBe(true)
       }

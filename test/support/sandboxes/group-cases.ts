@@ -173,7 +173,7 @@ export const groupCases: ConformanceCase[] = [
     run: async (fixture) => {
       const group = await fixture.openNetwork()
       await fixture.start(serve(80, 'from db'), as(group, 'db'))
-      const main = await fixture.start(null, { ...as(group, 'main'), execs: true })
+      const main = await fixture.start(null, { ...as(group, 'main'), usesExec: true })
       const outputFile = join(await fixture.folder(), 'out')
       await main.exec({
         command: ['sh', '-c', ask('db', 80)],

@@ -9,7 +9,7 @@ export const plainSpec = (image: Image, command: string[], outputFile: string): 
   baseFilesystem: { kind: 'image' },
   uploads: [],
   command,
-  execs: false,
+  usesExec: false,
   user: null,
   workdir: null,
   env: {},
