@@ -15,8 +15,7 @@ import {
 } from '../sandbox.ts'
 import { listUnsafeFiles, putAccounts } from './account.ts'
 import { EngineRefusal, ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
-import { ENGINE_FILES, statIn } from './container.ts'
-import { commit, withDraft } from './draft.ts'
+import { commitImage, ENGINE_FILES, statIn, withDraft } from './container.ts'
 import { type DockerEngine, labelsOf, logStep } from './engine.ts'
 import { collectFrom, listInheritedChanges, type StoppedContainer, stoppedContainerOf } from './stopped-sandbox.ts'
 
@@ -129,9 +128,11 @@ async function findOrCreateImage(engine: DockerEngine, digest: string, paths: st
   const removable = await listOutsideVolumes(engine, digest, paths)
   if (removable.length === 0) return digest
   const command = buildRemovalCommand(engine, REMOVE_SCRIPT, removable)
-  return withDraft(engine, { image: digest, command }, (id) => commit(engine, id, name, {})).catch((error: unknown) => {
-    throw new SandboxUnavailable(`The image ${digest} could not be prepared for a workspace: ${String(error)}`)
-  })
+  return withDraft(engine, { image: digest, command }, (id) => commitImage(engine, id, name, {})).catch(
+    (error: unknown) => {
+      throw new SandboxUnavailable(`The image ${digest} could not be prepared for a workspace: ${String(error)}`)
+    },
+  )
 }
 
 type ImageVolumes = { Config: { Volumes?: Record<string, unknown> | null } }
@@ -174,7 +175,7 @@ async function takeSnapshot(
   }
   try {
     await requireWithinDisk(engine, stopped)
-    const whole = await commit(engine, stopped.containerId, undefined, labels)
+    const whole = await commitImage(engine, stopped.containerId, undefined, labels)
     images.push(whole)
     const unsafe = await listUnsafeFiles(engine, stopped)
     const paths = [...without, ...unsafe]
@@ -236,7 +237,7 @@ async function restorePaths(
         body,
         timeoutMs: TRANSFER_TIMEOUT_MS,
       })
-      return commit(engine, draft, undefined, labels)
+      return commitImage(engine, draft, undefined, labels)
     })
   })
 }

@@ -4,8 +4,8 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { TOOLS_PATH } from '../kernel/namespace-process.ts'
 import { tryProgram } from '../kernel/run-program.ts'
+import { STANDARD_PATH } from '../kernel/shell.ts'
 import { appendTarEnd } from '../kernel/tar-writer.ts'
 import { TRANSFER_TIMEOUT_MS } from './client.ts'
 import type { DockerEngine } from './engine.ts'
@@ -62,7 +62,7 @@ export async function readLayers<T>(
     mountPoint,
     ...parts,
   ]
-  const child = spawn('unshare', args, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn('unshare', args, { env: { PATH: STANDARD_PATH }, stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = once(child, 'close').then(([code]): number | null => code)
   const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_TIMEOUT_MS)
   // Piped at once: when a child ends, Node discards output that has no reader yet.
@@ -105,7 +105,7 @@ export async function flattenFolders({ upper }: ContainerLayers): Promise<void> 
  */
 export async function writeToUpper({ upper }: ContainerLayers, tar: Readable): Promise<boolean> {
   const args = ['-x', '-p', '--numeric-owner', '-C', upper, '-f', '-']
-  const child = spawn('tar', args, { env: { PATH: TOOLS_PATH }, stdio: ['pipe', 'ignore', 'ignore'] })
+  const child = spawn('tar', args, { env: { PATH: STANDARD_PATH }, stdio: ['pipe', 'ignore', 'ignore'] })
   const closed = once(child, 'close')
   const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_TIMEOUT_MS)
   try {

@@ -7,7 +7,7 @@ import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { quote } from './shell.ts'
+import { quote, STANDARD_PATH } from './shell.ts'
 
 type ScriptResult = { code: number; text: string }
 
@@ -46,7 +46,7 @@ export async function startNamespaceProcess(options: NamespaceOptions): Promise<
   const [program, ...args] = buildNamespaceCommand(options)
   const child = spawn(program, args, {
     cwd: options.cwd,
-    env: { PATH: TOOLS_PATH },
+    env: { PATH: STANDARD_PATH },
     stdio: ['pipe', 'pipe', 'ignore', ...(await loadHidingStdio())],
   })
   const failed = once(child, 'error').then(([error]) => Promise.reject(error))
@@ -58,8 +58,6 @@ export async function startNamespaceProcess(options: NamespaceOptions): Promise<
   if (stdin === null || stdout === null) throw new Error('The child process has no pipes.')
   return toNamespaceProcess(child, stdin, stdout)
 }
-
-export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 function buildNamespaceCommand({
   rootless,

@@ -6,7 +6,7 @@ import { createServer, Server } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type Port, SandboxUnavailable } from '../sandbox.ts'
-import { TOOLS_PATH } from './namespace-process.ts'
+import { STANDARD_PATH } from './shell.ts'
 
 /**
  * Creates the listening sockets in the sandbox's network and passes them to Node over its IPC channel. Perl takes a
@@ -79,7 +79,7 @@ export async function listenWith(
   ports: Port[],
 ): Promise<{ servers: Server[] } | { error: string }> {
   const words = [...args, ...buildArgs(ports.map(({ port }) => String(port)))]
-  const child = spawn(program, words, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  const child = spawn(program, words, { env: { PATH: STANDARD_PATH }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const errors = child.stderr === null ? Promise.resolve('') : text(child.stderr)
   const servers = new Map<string, Server>()
   const received = Promise.withResolvers<void>()

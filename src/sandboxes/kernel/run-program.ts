@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { TOOLS_PATH } from './namespace-process.ts'
+import { STANDARD_PATH } from './shell.ts'
 
 const LAST_LINES = 30
 /** Timeout of programs of this machine. Builds have their own deadlines. */
@@ -22,7 +22,7 @@ export async function tryProgram(
   program: string,
   args: string[],
 ): Promise<{ code: number | null; output: string; errors: string }> {
-  const child = spawn(program, args, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, { env: { PATH: STANDARD_PATH }, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'close').then(
     ([code]): number | null => code,
     (error: NodeJS.ErrnoException) => {
@@ -58,7 +58,7 @@ export async function runLogged(
 ): Promise<string> {
   signal.throwIfAborted()
   const child = spawn(program, args, {
-    env: { PATH: TOOLS_PATH, HOME: '/root', ...env },
+    env: { PATH: STANDARD_PATH, HOME: '/root', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     signal,
     killSignal: 'SIGKILL',

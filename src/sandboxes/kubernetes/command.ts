@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { boundingSet, CAPABILITIES, type UserAccount } from '../kernel/accounts.ts'
 import { parseExitCode } from '../kernel/exit.ts'
-import { quote } from '../kernel/shell.ts'
+import { quote, STANDARD_PATH } from '../kernel/shell.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { type ExecStream, openExec } from './exec-stream.ts'
@@ -41,7 +41,6 @@ code=$?
 echo "$code" >&3
 exit $code`
 
-const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /** Starts a command in a sandbox. */
@@ -76,7 +75,7 @@ async function sendInput(stream: ExecStream, header: Buffer, input: string | Buf
 
 /** Builds the settings of a command as a shell script. */
 export function buildHeader({ command, account, env, workdir, seconds }: CommandSpec): string {
-  const variables = { PATH: DEFAULT_PATH, HOME: account.home, ...env }
+  const variables = { PATH: STANDARD_PATH, HOME: account.home, ...env }
   const invalid = Object.keys(variables).find((name) => !VARIABLE_NAME.test(name))
   if (invalid !== undefined) throw new SandboxUnsupported(`Invalid name of a variable: ${JSON.stringify(invalid)}`)
   const { uid, gid, groups = [gid] } = account

@@ -7,6 +7,7 @@ import { resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { buildOnce } from '../kernel/prepare-image.ts'
 import { runProgram } from '../kernel/run-program.ts'
+import { STANDARD_PATH } from '../kernel/shell.ts'
 import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { pullWithBuildah } from './buildah.ts'
 import {
@@ -125,7 +126,7 @@ async function createHostBase(store: ImageStore, binds: string[], links: [string
       await copyFile(join('/etc', name), join(draft, 'etc', name)).catch(ignoreCode('ENOENT'))
     for (const name of ETC_FOLDERS) await copyFolder(join('/etc', name), join(draft, 'etc', name))
   })
-  const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+  const env = { PATH: STANDARD_PATH }
   return saveImage(store, { ...DEFAULT_SETTINGS, layers: [layer], binds, env, base: 'host-base' })
 }
 

@@ -6,6 +6,7 @@ import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../
 import { buildOwnedPrefix } from '../kernel/ownership.ts'
 import { treeDigest } from '../kernel/prepare-image.ts'
 import { removeTree } from '../kernel/run-program.ts'
+import { STANDARD_PATH } from '../kernel/shell.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
 
 /** An image. `layers` are folders below the store, the topmost first; `binds` are folders of this machine. */
@@ -23,7 +24,7 @@ export const DEFAULT_SETTINGS: Omit<Image, 'digest'> = {
   entrypoint: [],
   command: [],
   base: 'image',
-  env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+  env: { PATH: STANDARD_PATH },
 }
 
 /** Returns the folder of the store in a data folder. */

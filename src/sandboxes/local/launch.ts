@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import type { ProcessMark } from '../kernel/ownership.ts'
+import { STANDARD_PATH } from '../kernel/shell.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
 import type { ControlShell } from './control.ts'
 import type { SandboxFiles } from './files.ts'
@@ -76,7 +77,7 @@ export function buildEnvironmentVariables(
   env: Record<string, string>,
 ): Record<string, string> {
   return {
-    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    PATH: STANDARD_PATH,
     HOME: account.home,
     ...image.env,
     ...env,

@@ -2,14 +2,9 @@ import { access, constants, mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Log } from '../../platform/log.ts'
 import { type CgroupLayout, findLayout } from '../kernel/cgroup.ts'
-import {
-  type NamespaceOptions,
-  type NamespaceProcess,
-  startNamespaceProcess,
-  TOOLS_PATH,
-} from '../kernel/namespace-process.ts'
+import { type NamespaceOptions, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProgram, listLibraries, tryProgram } from '../kernel/run-program.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, STANDARD_PATH, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageStore, newDraft } from './image-store.ts'
 import { createPipePool, type PipePool } from './process-io.ts'
@@ -105,7 +100,7 @@ const localUnavailable = (reason: string, hint = 'use docker'): SandboxUnavailab
 
 /** Checks that the runtime is still installed on a machine where it worked before. */
 export async function requireRuntime(runtime: Runtime): Promise<void> {
-  for (const folder of TOOLS_PATH.split(':')) {
+  for (const folder of STANDARD_PATH.split(':')) {
     const isThere = await access(join(folder, runtime), constants.X_OK).then(
       () => true,
       () => false,
