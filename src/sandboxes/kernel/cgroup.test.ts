@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
-import { cgroupFolders, parseDelegatedPath, parseLayout } from './cgroup.ts'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { cgroupFolders, countRefusedProcesses, parseCgroupPath, parseDelegatedPath, parseLayout } from './cgroup.ts'
 
 const V1 = `30 1 0:1 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 31 1 0:2 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
@@ -27,4 +30,30 @@ test.each([
   ['4:memory:/x.service\n1:name=systemd:/x.service\n', undefined],
 ])('a cgroup that may be delegated is that of a service or container: %j', (text, expected) => {
   expect(parseDelegatedPath(text)).toBe(expected)
+})
+
+test('finds the cgroup of a process in both cgroup versions', () => {
+  const old = '9:name=systemd:/other\n8:cpu,pids:/docker/abc\n0::/unified\n'
+  expect(parseCgroupPath(old, { version: 1 })).toBe('/docker/abc')
+  expect(parseCgroupPath('0::/system.slice/docker-abc.scope\n', { version: 2 })).toBe('/system.slice/docker-abc.scope')
+})
+
+test('counts refused processes also while output arrives without a pause', async () => {
+  const unified = await mkdtemp(join(tmpdir(), 'assay-cgroup-'))
+  onTestFinished(() => rm(unified, { recursive: true }))
+  const own = parseCgroupPath(await readFile('/proc/self/cgroup', 'utf8'), { version: 2 })
+  const counter = join(unified, own, 'pids.events')
+  await mkdir(join(unified, own), { recursive: true })
+  await writeFile(counter, 'max 0\n')
+  const refused = await countRefusedProcesses({ version: 2, unified }, process.pid)
+  onTestFinished(refused.stop)
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  refused.read()
+  await writeFile(counter, 'max 3\n')
+  const counts = Array.from({ length: 5 }, () => {
+    vi.advanceTimersByTime(1)
+    return refused.read()
+  })
+  expect(counts).toEqual([0, 3, 3, 3, 3])
 })

@@ -227,7 +227,8 @@ export async function countRefusedProcesses(layout: CgroupLayout, pid: number): 
   let readAt = 0
   const readLimited = (): number => {
     // Reads are rate-limited, because output may be a flood.
-    if (performance.now() - readAt > REFUSALS_PAUSE_MS) refused = readOpenCounter(descriptor) ?? refused
+    if (performance.now() - readAt < REFUSALS_PAUSE_MS) return refused
+    refused = readOpenCounter(descriptor) ?? refused
     readAt = performance.now()
     return refused
   }
