@@ -102,7 +102,10 @@ export function createPipePool(store: ImageStore): PipePool {
   let filling: Promise<void> | undefined
 
   const fill = async (namespaceProcess: NamespaceProcess): Promise<void> => {
-    folder ??= openFolder(store)
+    folder ??= createPipesFolder(store)
+    folder.catch(() => {
+      folder = undefined
+    })
     const pipesFolder = await folder
     const names = Array.from({ length: BATCH_SIZE }, () => join(pipesFolder, randomUUID()))
     await namespaceProcess.runOrThrow('Making pipes', shellCommand('mkfifo', '-m', '666', ...names))
@@ -123,8 +126,11 @@ export function createPipePool(store: ImageStore): PipePool {
   }
 }
 
-/** Creates the folder of the pipes. It is removed when this process exits; after a crash, `reap` finds it by a record like a sandbox's. */
-async function openFolder(store: ImageStore): Promise<string> {
+/**
+ * Creates the folder of the pipes. It is removed when this process exits; after a crash, `reap` finds it by a record like a
+ * sandbox's.
+ */
+async function createPipesFolder(store: ImageStore): Promise<string> {
   const id = `${PIPES_PREFIX}${randomUUID()}`
   const records = join(store.folder, 'records')
   await createRecord(records, { id, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
