@@ -56,9 +56,9 @@ const readAccounts = async (docker: Docker, id: string): Promise<AccountFiles> =
 async function readFile(docker: Docker, id: string, path: string): Promise<string | undefined> {
   const answer = await docker.open('GET', `/containers/${id}/archive`, { query: { path } }).catch(ignoring(404))
   if (answer === undefined) return undefined
-  let content: string | undefined
-  for await (const entry of readTarEntries(answer)) content ??= await readText(entry)
-  return content
+  // The first entry is the file itself, or the folder that is in its place.
+  for await (const entry of readTarEntries(answer)) return await readText(entry)
+  return undefined
 }
 
 async function readText({ type, bytes, content }: TarEntry): Promise<string | undefined> {
