@@ -1,26 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { useTestNamespace } from '../../test/support/sandboxes/kubernetes-fixture.ts'
 import {
   BASE_IMAGE,
-  createNamespace,
   HELPER_IMAGE,
   importBuildBase,
-  type TestNamespace,
   testKubeconfig,
   testRegistry,
 } from '../../test/support/sandboxes/kubernetes-subject.ts'
 import { plainSpec } from '../../test/support/sandboxes/plain-spec.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
-import { createLog } from '../platform/log.ts'
 import { LABEL } from './kernel/ownership.ts'
-import { QuotaExceeded } from './kubernetes/client.ts'
+import { type Kubernetes, QuotaExceeded } from './kubernetes/client.ts'
 import type { OpenedSettings } from './kubernetes/connection.ts'
-import { createKubernetesProvider } from './kubernetes.ts'
-import { type Image, type SandboxProvider, type SandboxSpec, SandboxUnavailable } from './sandbox.ts'
+import { type Image, type SandboxSpec, SandboxUnavailable } from './sandbox.ts'
 
 const TEST_MS = 120_000
 /** The kubelet measures disk use about every minute. */
@@ -30,36 +26,21 @@ const LIMITS = { ...DEFAULT_LIMITS, outputBytes: 1000, seconds: 60 }
 const prebuilt = (name: string) => ({ kind: 'prebuilt' as const, name, folder: null, workdir: null })
 
 describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KUBECONFIG', () => {
-  let place: TestNamespace
-  let dataFolder: string
-  const installation = randomUUID().slice(0, 8)
-
-  beforeAll(async () => {
-    place = await createNamespace(testKubeconfig ?? '')
-    dataFolder = await mkdtemp(join(tmpdir(), 'assay-kubernetes-'))
-  }, TEST_MS)
-
-  afterAll(async () => {
-    await place?.[Symbol.asyncDispose]()
-    await rm(dataFolder, { recursive: true })
-  })
-
-  const providerOf = (open: () => Promise<OpenedSettings>): SandboxProvider =>
-    createKubernetesProvider({ open, installation, dataFolder, log: createLog('silent') })
+  const cluster = useTestNamespace()
 
   const withToken = (token: string) => async (): Promise<OpenedSettings> => {
-    const { settings, connection } = await place.open()
+    const { settings, connection } = await cluster.open()
     const { server, ca } = connection
     return { settings, connection: { server, ca, token: async () => token } }
   }
 
   const specOf = (image: Image, ...command: string[]): SandboxSpec =>
-    plainSpec(image, command, join(dataFolder, `${randomUUID()}.out`))
+    plainSpec(image, command, join(cluster.dataFolder, `${randomUUID()}.out`))
 
-  const inNamespace = (path: string, api = '/api/v1'): string => `${api}/namespaces/${place.namespace}/${path}`
+  const inNamespace = (path: string, api = '/api/v1'): string => `${api}/namespaces/${cluster.namespace}/${path}`
 
   const listPods = async (): Promise<string[]> => {
-    const { items } = await place.kubernetes.call<{ items: { metadata: { name: string } }[] }>(
+    const { items } = await cluster.kubernetes.call<{ items: { metadata: { name: string } }[] }>(
       'GET',
       inNamespace('pods'),
     )
@@ -67,19 +48,19 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   }
 
   test('an invalid or expired token is refused with what to do', async () => {
-    const provider = providerOf(withToken('expired'))
+    const provider = cluster.createProvider(withToken('expired'))
     await expect(provider.reap()).rejects.toThrow(SandboxUnavailable)
     await expect(provider.reap()).rejects.toThrow(/does not accept the credential.*renew it/)
   })
 
   test('a missing permission names the verb and the resource', async () => {
-    await place.kubernetes.call('POST', inNamespace('serviceaccounts'), { body: { metadata: { name: 'weak' } } })
-    const { status } = await place.kubernetes.call<{ status: { token: string } }>(
+    await cluster.kubernetes.call('POST', inNamespace('serviceaccounts'), { body: { metadata: { name: 'weak' } } })
+    const { status } = await cluster.kubernetes.call<{ status: { token: string } }>(
       'POST',
       inNamespace('serviceaccounts/weak/token'),
       { body: { spec: {} } },
     )
-    const provider = providerOf(withToken(status.token))
+    const provider = cluster.createProvider(withToken(status.token))
     await expect(provider.selfTest()).rejects.toThrow(/may not create networkpolicies\. Grant this permission/)
     await expect(provider.reap()).rejects.toThrow(/may not list pods\. Grant this permission/)
   })
@@ -87,7 +68,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   test(
     'an image that cannot be pulled is an outage, and its pod is removed',
     async () => {
-      const provider = providerOf(place.open)
+      const provider = cluster.createProvider()
       const found = provider.prepare(prebuilt('assay.invalid/missing:1'), PREPARE)
       await expect(found).rejects.toThrow(SandboxUnavailable)
       await expect(found).rejects.toThrow(
@@ -101,13 +82,13 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   test.skipIf(testRegistry === undefined)(
     'an image that was built but cannot be pulled by the nodes is an outage that names the settings',
     async () => {
-      await importBuildBase(dataFolder)
-      const provider = providerOf(async () => {
-        const { connection, settings } = await place.open()
+      await importBuildBase(cluster.dataFolder)
+      const provider = cluster.createProvider(async () => {
+        const { connection, settings } = await cluster.open()
         const registry = settings.registry && { ...settings.registry, nodeRepository: '127.0.0.1:1/assay' }
         return { connection, settings: { ...settings, registry } }
       })
-      const context = await mkdtemp(join(dataFolder, 'task-'))
+      const context = await mkdtemp(join(cluster.dataFolder, 'task-'))
       await writeFile(join(context, 'Dockerfile'), `FROM ${BASE_IMAGE}\nENV BUILT=1\n`)
       const source = { kind: 'dockerfile' as const, context, dockerfile: 'Dockerfile', target: null, args: {} }
       const started = provider.start(specOf(await provider.prepare(source, PREPARE), 'true'))
@@ -122,15 +103,15 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
     'an exceeded quota is reported in the words of the cluster, by the next self-test too',
     async () => {
       const quota = { metadata: { name: 'small' }, spec: { hard: { 'requests.memory': '1Mi' } } }
-      await place.kubernetes.call('POST', inNamespace('resourcequotas'), { body: quota })
+      await cluster.kubernetes.call('POST', inNamespace('resourcequotas'), { body: quota })
       try {
-        const provider = providerOf(place.open)
+        const provider = cluster.createProvider()
         const found = provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
         await expect(found).rejects.toThrow(QuotaExceeded)
         await expect(found).rejects.toThrow(/exceeded quota: small.*requests\.memory/)
         await expect(provider.selfTest()).rejects.toThrow(/exceeded quota: small/)
       } finally {
-        await place.kubernetes.call('DELETE', inNamespace('resourcequotas/small'))
+        await cluster.kubernetes.call('DELETE', inNamespace('resourcequotas/small'))
       }
     },
     TEST_MS,
@@ -139,19 +120,21 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   test(
     'a network policy that does not hold is refused until the operator accepts it by name',
     async () => {
-      await providerOf(place.open).selfTest()
+      await cluster.createProvider().selfTest()
       // Policies add up, so this one opens what ours denies.
       const spec = { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [{}], egress: [{}] }
       const policies = inNamespace('networkpolicies', '/apis/networking.k8s.io/v1')
-      await place.kubernetes.call('POST', policies, { body: { metadata: { name: 'open' }, spec } })
+      await cluster.kubernetes.call('POST', policies, { body: { metadata: { name: 'open' }, spec } })
       try {
-        const refused = providerOf(place.open).selfTest()
+        const refused = cluster.createProvider().selfTest()
         await expect(refused).rejects.toThrow(SandboxUnavailable)
         await expect(refused).rejects.toThrow(/reach .*pod.*acceptReachable: \[/)
         const accepted = 'acceptReachable: [api-server, dns, internet, kubelet, metadata, pod]'
-        expect(await providerOf(() => place.open(accepted)).selfTest()).toMatchObject({ gatewayChannel: 'relay' })
+        expect(await cluster.createProvider(() => cluster.open(accepted)).selfTest()).toMatchObject({
+          gatewayChannel: 'relay',
+        })
       } finally {
-        await place.kubernetes.call('DELETE', `${policies}/open`)
+        await cluster.kubernetes.call('DELETE', `${policies}/open`)
       }
     },
     TEST_MS,
@@ -160,7 +143,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   test(
     'a sandbox that fills its disk is evicted, which is its limit and not an outage',
     async () => {
-      const provider = providerOf(place.open)
+      const provider = cluster.createProvider()
       const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
       const sandbox = await provider.start({
         ...specOf(image, 'sh', '-c', 'dd if=/dev/zero of=/big bs=1M count=256; sleep 240'),
@@ -177,12 +160,12 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   test(
     'a sandbox that has ended leaves its memory and processors to others, and its files can still be read',
     async () => {
-      const provider = providerOf(async () => {
-        const { connection, settings } = await place.open()
+      const provider = cluster.createProvider(async () => {
+        const { connection, settings } = await cluster.open()
         return { connection, settings: { ...settings, cpuRequest: 1 } }
       })
       const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
-      const { cpus, memoryMb } = await readLargestNode(place)
+      const { cpus, memoryMb } = await readLargestNode(cluster)
       // More than half of a node, so that no two of them fit.
       const limits = { ...LIMITS, cpus: 0.6 * cpus, memoryMb: Math.floor(0.6 * memoryMb) }
       const first = await provider.start({ ...specOf(image, 'sh', '-c', 'echo kept > /file'), limits })
@@ -207,11 +190,11 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
         },
         spec: { containers: [{ name: 'main', image: HELPER_IMAGE, command: ['sleep', '60'] }] },
       })
-      await place.kubernetes.call('POST', inNamespace('pods'), { body: pod('left', installation) })
-      await place.kubernetes.call('POST', inNamespace('pods'), { body: pod('other', 'another') })
-      expect(await providerOf(place.open).reap()).toBe(1)
+      await cluster.kubernetes.call('POST', inNamespace('pods'), { body: pod('left', cluster.installation) })
+      await cluster.kubernetes.call('POST', inNamespace('pods'), { body: pod('other', 'another') })
+      expect(await cluster.createProvider().reap()).toBe(1)
       expect(await listPods()).toEqual(['other'])
-      expect(await providerOf(() => place.open('installation: another')).reap()).toBe(1)
+      expect(await cluster.createProvider(() => cluster.open('installation: another')).reap()).toBe(1)
       expect(await listPods()).toEqual([])
     },
     TEST_MS,
@@ -219,7 +202,11 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
 })
 
 /** Returns the processors and the memory that pods can use on the node with the most memory. */
-async function readLargestNode({ kubernetes }: TestNamespace): Promise<{ cpus: number; memoryMb: number }> {
+async function readLargestNode({
+  kubernetes,
+}: {
+  kubernetes: Kubernetes
+}): Promise<{ cpus: number; memoryMb: number }> {
   type Nodes = { items: { status: { allocatable: { cpu: string; memory: string } } }[] }
   const { items } = await kubernetes.call<Nodes>('GET', '/api/v1/nodes')
   const sizes = items.map(({ status: { allocatable } }) => ({

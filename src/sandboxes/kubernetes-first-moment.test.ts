@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { isLongRun } from '../../test/support/parts.ts'
-import { createNamespace, type TestNamespace, testKubeconfig } from '../../test/support/sandboxes/kubernetes-subject.ts'
+import { useTestNamespace } from '../../test/support/sandboxes/kubernetes-fixture.ts'
+import { testKubeconfig } from '../../test/support/sandboxes/kubernetes-subject.ts'
 import { createLog } from '../platform/log.ts'
 import { createKubernetesProvider } from './kubernetes.ts'
 
@@ -12,25 +10,14 @@ const PODS = isLongRun() ? 50 : 4
 const PARALLEL = 4
 
 describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KUBECONFIG', () => {
-  let place: TestNamespace
-  let dataFolder: string
-
-  beforeAll(async () => {
-    place = await createNamespace(testKubeconfig ?? '')
-    dataFolder = await mkdtemp(join(tmpdir(), 'assay-kubernetes-'))
-  })
-
-  afterAll(async () => {
-    await place?.[Symbol.asyncDispose]()
-    await rm(dataFolder, { recursive: true })
-  })
+  const cluster = useTestNamespace()
 
   /** Starts a pod that connects to everything in its first moment, and returns why the provider refuses to work. */
   async function findLeak(): Promise<string | undefined> {
     const provider = createKubernetesProvider({
-      open: place.open,
+      open: cluster.open,
       installation: randomUUID().slice(0, 8),
-      dataFolder,
+      dataFolder: cluster.dataFolder,
       log: createLog('silent'),
     })
     return provider.selfTest().then(

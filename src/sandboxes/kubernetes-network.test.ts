@@ -1,19 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  BASE_IMAGE,
-  createNamespace,
-  type TestNamespace,
-  testKubeconfig,
-} from '../../test/support/sandboxes/kubernetes-subject.ts'
+import { describe, expect, test } from 'vitest'
+import { useTestNamespace } from '../../test/support/sandboxes/kubernetes-fixture.ts'
+import { BASE_IMAGE, testKubeconfig } from '../../test/support/sandboxes/kubernetes-subject.ts'
 import { plainSpec } from '../../test/support/sandboxes/plain-spec.ts'
-import { createLog } from '../platform/log.ts'
 import { LABEL } from './kernel/ownership.ts'
 import type { OpenedSettings } from './kubernetes/connection.ts'
-import { createKubernetesProvider } from './kubernetes.ts'
 import type { SandboxNetwork, SandboxProvider, SandboxSpec } from './sandbox.ts'
 
 const TEST_MS = 120_000
@@ -21,28 +14,13 @@ const POLICIES = 'networkpolicies'
 const CLAIMS = 'persistentvolumeclaims'
 
 describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KUBECONFIG', () => {
-  let place: TestNamespace
-  let dataFolder: string
-  const installation = randomUUID().slice(0, 8)
-
-  beforeAll(async () => {
-    place = await createNamespace(testKubeconfig ?? '')
-    dataFolder = await mkdtemp(join(tmpdir(), 'assay-kubernetes-'))
-  }, TEST_MS)
-
-  afterAll(async () => {
-    await place?.[Symbol.asyncDispose]()
-    await rm(dataFolder, { recursive: true })
-  })
+  const cluster = useTestNamespace()
 
   /** Opens the settings with or without storage for volumes, whatever the test cluster has. */
   const withVolumes = (volumes: OpenedSettings['settings']['volumes']) => async (): Promise<OpenedSettings> => {
-    const { connection, settings } = await place.open()
+    const { connection, settings } = await cluster.open()
     return { connection, settings: { ...settings, volumes } }
   }
-
-  const providerOf = (open: () => Promise<OpenedSettings>): SandboxProvider =>
-    createKubernetesProvider({ open, installation, dataFolder, log: createLog('silent') })
 
   const pathOf = (
     kind: typeof POLICIES | typeof CLAIMS | 'pods' | 'serviceaccounts' | 'roles' | 'rolebindings',
@@ -52,12 +30,12 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       roles: '/apis/rbac.authorization.k8s.io/v1',
       rolebindings: '/apis/rbac.authorization.k8s.io/v1',
     }
-    return `${groups[kind] ?? '/api/v1'}/namespaces/${place.namespace}/${kind}`
+    return `${groups[kind] ?? '/api/v1'}/namespaces/${cluster.namespace}/${kind}`
   }
 
   const listNames = async (kind: typeof POLICIES | typeof CLAIMS): Promise<string[]> => {
     type Named = { items: { metadata: { name: string } }[] }
-    const { items } = await place.kubernetes.call<Named>('GET', pathOf(kind))
+    const { items } = await cluster.kubernetes.call<Named>('GET', pathOf(kind))
     return items.map(({ metadata }) => metadata.name)
   }
 
@@ -68,14 +46,14 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
     const source = { kind: 'prebuilt' as const, name: BASE_IMAGE, folder: null, workdir: null }
     const prepare = { signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} }
     const image = await provider.prepare(source, prepare)
-    const spec = plainSpec(image, ['bash', '-c', script], join(dataFolder, `${randomUUID()}.out`))
+    const spec = plainSpec(image, ['bash', '-c', script], join(cluster.dataFolder, `${randomUUID()}.out`))
     return { ...spec, network: { sandboxNetwork: network, names } }
   }
 
   test(
     'a member is found by a name that a pod cannot have; its host name is similar',
     async () => {
-      const provider = providerOf(place.open)
+      const provider = cluster.createProvider()
       const network = await provider.openNetwork(randomUUID())
       const script = 'hostname; getent hosts My_db.v1 | grep -c My_db.v1'
       const spec = await memberSpec(provider, { network, names: ['My_db.v1'], script })
@@ -84,7 +62,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       expect(await readFile(spec.outputFile, 'utf8')).toBe('my-db-v1\n1\n')
       await member.remove()
       await network.remove()
-      expect((await listNames(POLICIES)).filter((name) => name.includes(installation))).toEqual([])
+      expect((await listNames(POLICIES)).filter((name) => name.includes(cluster.installation))).toEqual([])
     },
     TEST_MS,
   )
@@ -92,7 +70,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   test(
     'without storage the provider declares that it has no volumes, and refuses them with what to set',
     async () => {
-      const provider = providerOf(withVolumes(undefined))
+      const provider = cluster.createProvider(withVolumes(undefined))
       expect(await provider.selfTest()).toMatchObject({ networks: true, volumes: false })
       const network = await provider.openNetwork(randomUUID())
       const spec = await memberSpec(provider, { network, names: ['main'], script: 'true' })
@@ -107,23 +85,23 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
     'a credential that may not remove policies is declared to have no networks',
     async () => {
       const metadata = { name: 'no-networks' }
-      await place.kubernetes.call('POST', pathOf('serviceaccounts'), { body: { metadata } })
+      await cluster.kubernetes.call('POST', pathOf('serviceaccounts'), { body: { metadata } })
       const rules = [
         { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'delete'] },
         { apiGroups: [''], resources: ['pods/exec', 'pods/attach'], verbs: ['create', 'get'] },
         { apiGroups: ['networking.k8s.io'], resources: [POLICIES], verbs: ['create'] },
       ]
-      await place.kubernetes.call('POST', pathOf('roles'), { body: { metadata, rules } })
+      await cluster.kubernetes.call('POST', pathOf('roles'), { body: { metadata, rules } })
       const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
-      const subjects = [{ kind: 'ServiceAccount', name: metadata.name, namespace: place.namespace }]
-      await place.kubernetes.call('POST', pathOf('rolebindings'), { body: { metadata, roleRef, subjects } })
-      const { status } = await place.kubernetes.call<{ status: { token: string } }>(
+      const subjects = [{ kind: 'ServiceAccount', name: metadata.name, namespace: cluster.namespace }]
+      await cluster.kubernetes.call('POST', pathOf('rolebindings'), { body: { metadata, roleRef, subjects } })
+      const { status } = await cluster.kubernetes.call<{ status: { token: string } }>(
         'POST',
         `${pathOf('serviceaccounts')}/${metadata.name}/token`,
         { body: { spec: {} } },
       )
-      const provider = providerOf(async () => {
-        const { settings, connection } = await place.open()
+      const provider = cluster.createProvider(async () => {
+        const { settings, connection } = await cluster.open()
         const { server, ca } = connection
         return { settings, connection: { server, ca, token: async () => status.token } }
       })
@@ -146,24 +124,24 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
         storageClassName: 'none',
         resources: { requests: { storage: '1Mi' } },
       }
-      const { annotations, ...labelled } = metadata('user', installation)
+      const { annotations, ...labelled } = metadata('user', cluster.installation)
       const user = {
         ...labelled,
         labels: { ...labelled.labels, [LABEL.network]: 'used' },
         annotations: { ...annotations, [LABEL.deadline]: String(Date.now() + TEST_MS) },
       }
       const spec = { containers: [{ name: 'main', image: BASE_IMAGE, command: ['sleep', '60'] }] }
-      await place.kubernetes.call('POST', pathOf('pods'), { body: { metadata: user, spec } })
+      await cluster.kubernetes.call('POST', pathOf('pods'), { body: { metadata: user, spec } })
       for (const [name, owner] of [
-        ['left', installation],
-        ['used', installation],
+        ['left', cluster.installation],
+        ['used', cluster.installation],
         ['other', 'another'],
       ] as const) {
         const body = { metadata: metadata(name, owner) }
-        await place.kubernetes.call('POST', pathOf(POLICIES), { body: { ...body, spec: { podSelector: {} } } })
-        await place.kubernetes.call('POST', pathOf(CLAIMS), { body: { ...body, spec: claim } })
+        await cluster.kubernetes.call('POST', pathOf(POLICIES), { body: { ...body, spec: { podSelector: {} } } })
+        await cluster.kubernetes.call('POST', pathOf(CLAIMS), { body: { ...body, spec: claim } })
       }
-      expect(await providerOf(withVolumes({ storageClass: 'none', size: '1Mi' })).reap()).toBe(1)
+      expect(await cluster.createProvider(withVolumes({ storageClass: 'none', size: '1Mi' })).reap()).toBe(1)
       const kept = ['other', 'used']
       expect((await listNames(POLICIES)).filter((name) => ['left', ...kept].includes(name))).toEqual(kept)
       expect(await listNames(CLAIMS)).toEqual(kept)
