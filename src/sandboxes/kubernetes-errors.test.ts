@@ -165,7 +165,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
         return { connection, settings: { ...settings, cpuRequest: 1 } }
       })
       const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
-      const { cpus, memoryMb } = await readLargestNode(cluster)
+      const { cpus, memoryMb } = await readLargestNode(cluster.kubernetes)
       // More than half of a node, so that no two of them fit.
       const limits = { ...LIMITS, cpus: 0.6 * cpus, memoryMb: Math.floor(0.6 * memoryMb) }
       const first = await provider.start({ ...specOf(image, 'sh', '-c', 'echo kept > /file'), limits })
@@ -202,11 +202,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
 })
 
 /** Returns the processors and the memory that pods can use on the node with the most memory. */
-async function readLargestNode({
-  kubernetes,
-}: {
-  kubernetes: Kubernetes
-}): Promise<{ cpus: number; memoryMb: number }> {
+async function readLargestNode(kubernetes: Kubernetes): Promise<{ cpus: number; memoryMb: number }> {
   type Nodes = { items: { status: { allocatable: { cpu: string; memory: string } } }[] }
   const { items } = await kubernetes.call<Nodes>('GET', '/api/v1/nodes')
   const sizes = items.map(({ status: { allocatable } }) => ({

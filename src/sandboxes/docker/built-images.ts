@@ -85,7 +85,7 @@ export async function evictImages(engine: DockerEngine): Promise<void> {
   let size = await readLayersSize(engine)
   for (const { digest } of orderForEviction(await listUses(engine), Date.now())) {
     if (size <= imageDiskBytes) return
-    await discardImage(engine, { digest })
+    if (!(await discardImage(engine, { digest }))) continue
     const remaining = await readLayersSize(engine)
     log.info({ image: digest, freedBytes: size - remaining }, 'evicted a built image')
     size = remaining
