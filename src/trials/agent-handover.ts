@@ -7,7 +7,7 @@ import {
   type SandboxSpec,
 } from '../sandboxes/sandbox.ts'
 
-/** How a running agent passes from a process that died, or that stops, to the next one that runs the trial. */
+/** Passes a running agent from a process that died, or that stops, to the next one that runs the trial. */
 export type AgentHandover = {
   /** The agent that an earlier process left in a sandbox. Undefined if the agent must be started. */
   agent: LeftAgent | undefined
@@ -25,7 +25,7 @@ type LeftAgent = {
   unattendedMs: number
 }
 
-/** The agent that an earlier process left cannot be continued. The trial must be started again without its sandbox. */
+/** Thrown when the agent that an earlier process left cannot be continued. The trial must start again without its sandbox. */
 export class AgentLost extends Error {
   override name = 'AgentLost'
 }
@@ -46,11 +46,11 @@ export const isAdoptable = (
 export async function startOrAdopt(
   provider: SandboxProvider,
   handover: AgentHandover,
-  plain: SandboxSpec,
+  requested: SandboxSpec,
   signal: AbortSignal,
 ): Promise<Sandbox> {
   signal.throwIfAborted()
-  const spec = { ...plain, isAdoptable: true }
+  const spec = { ...requested, isAdoptable: true }
   const sandbox = handover.agent ? await adopt(provider, handover.agent, spec) : await provider.start(spec)
   const { leave, kill, exited } = sandbox
   const stop = (): Promise<void> => (leave && handover.isTakenOver(signal.reason) ? leave() : kill())

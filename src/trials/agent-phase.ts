@@ -208,8 +208,8 @@ function listStepUploads(
  */
 function toOwnership(user: string | number): FileOwnership {
   const [name = ''] = String(user).split(':')
-  if (name === 'root') return { uid: 0, open: false }
-  return /^\d+$/.test(name) ? { uid: Number(name), open: false } : { uid: 0, open: true }
+  if (name === 'root') return { uid: 0, writableByAll: false }
+  return /^\d+$/.test(name) ? { uid: Number(name), writableByAll: false } : { uid: 0, writableByAll: true }
 }
 
 const stageRunFolders = (context: StepContext, run: HarnessRun | undefined): Promise<Mount[]> =>

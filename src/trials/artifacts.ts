@@ -8,7 +8,7 @@ import type { ArtifactRecord } from './record.ts'
 import type { StepContext } from './step-context.ts'
 import { archiveThreads } from './threads.ts'
 
-/** Collected from every step, even if the task does not list it. */
+/** Artifact that is collected from every step, even if the task does not list it. */
 const DEFAULT_ARTIFACT: TaskArtifact = {
   source: '/logs/artifacts',
   destination: 'artifacts',
@@ -16,7 +16,7 @@ const DEFAULT_ARTIFACT: TaskArtifact = {
   service: MAIN_SERVICE,
 }
 
-/** Maximum of all artifacts of one trial together. */
+/** Maximum number of files and bytes in the artifacts of one collection together. */
 const ARTIFACT_CAPS = { files: 50_000, bytes: 1024 ** 3 }
 const MANIFEST = 'manifest.json'
 
@@ -66,7 +66,7 @@ type ArtifactOrigin = {
   group: string | undefined
 }
 
-/** Best effort, as in Harbor: untrusted files must not be able to stop the trial. */
+/** Collects an artifact. Errors are recorded and not thrown, as in Harbor: untrusted files must not stop the trial. */
 async function collectArtifact(
   { source, service, exclude, destination }: TaskArtifact,
   { path, tar, caps, from, group }: ArtifactOrigin,
@@ -127,7 +127,7 @@ async function unpackArtifact(record: ArtifactRecord, { tar, target, group }: Ar
   }
 }
 
-/** Adds a number if two artifacts have the same destination, or one lies inside the other. */
+/** Returns the destination, with a number if another artifact has the same one, or one lies inside the other. */
 function chooseDestination(wanted: string, used: Set<string>): string {
   const clean = posix.normalize(wanted).replace(/\/$/, '')
   const isTaken = (path: string): boolean =>

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Network, Task } from '../harbor/task.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
+import { quote } from '../sandboxes/kernel/shell.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { isSystemFolder } from './base-filesystem.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
@@ -30,7 +31,7 @@ type ModeAttempt = NetworkNeeds & {
   carried: string[]
 }
 
-/** There is no mode in which the reference solution scores 1 and a no-op less. */
+/** Result for a task that has no mode in which the reference solution scores 1 and a no-op less. */
 type UnfitCalibration = { kind: 'unfit'; reason: string; attempts: ModeAttempt[] }
 
 /** `carried`: paths outside the working directory that the reference solution changed and that mode snapshot carries. */
@@ -157,7 +158,7 @@ export async function listSolutionPaths(
 const listCarried = ({ steps }: TrialRecord): string[] => [...new Set(steps.flatMap(({ carried }) => carried))].sort()
 
 function toControlOutcome({ state, class: trialClass, reward, error, timings }: TrialRecord): ControlOutcome {
-  if (trialClass === 'sandbox_error') throw new SandboxUnavailable(error ?? 'The sandbox broke.')
+  if (trialClass === 'sandbox_error') throw new SandboxUnavailable(error ?? 'The sandbox failed.')
   return { state, class: trialClass, reward, error, timings }
 }
 
@@ -175,13 +176,18 @@ type CheatTrialResult = {
   tries: number
 }
 
-/** Lists the files of the working directory that the reference solution creates or changes, at most 200. */
+/** Maximum number of files of a reference solution whose names are passed to cheats. */
+const SOLUTION_FILES_MAX = 200
+
+/** Lists the files of the working directory that the reference solution creates or changes. */
 async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialRequest, 'harness'>): Promise<string[]> {
   // A patch is saved only for agents.
   const { isControl: _, ...solver } = oracle
   await runTrial(provider, { ...request, harness: solver, savesPatch: true })
   const patch = await readFile(join(request.outputFolder, PATCH_FILE), 'utf8').catch(() => '')
-  return [...patch.matchAll(CHANGED_FILE)].flatMap(([, shown, named]) => shown ?? named ?? []).slice(0, 200)
+  return [...patch.matchAll(CHANGED_FILE)]
+    .flatMap(([, shown, named]) => shown ?? named ?? [])
+    .slice(0, SOLUTION_FILES_MAX)
 }
 
 /** A file whose change a patch shows, or one that it only names, such as a binary file. */
@@ -216,11 +222,10 @@ const planWithSolution =
   }
 
 /** Returns shell that sets a variable to paths, one per line. */
-const toListVariable = (name: string, paths: readonly string[]): string =>
-  `${name}='${paths.join('\n').replaceAll("'", `'\\''`)}'\n`
+const toListVariable = (name: string, paths: readonly string[]): string => `${name}=${quote(paths.join('\n'))}\n`
 
 function toCheatOutcome(record: TrialRecord): CheatTrialResult['outcome'] {
-  if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox broke.')
+  if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox failed.')
   if (record.state === 'passed') return 'won'
   if (record.steps.every(({ agent }) => agent?.code === DOES_NOT_APPLY)) return 'does_not_apply'
   return record.state === 'errored' ? 'errored' : 'lost'

@@ -13,7 +13,7 @@ import type { StepContext } from './step-context.ts'
 const COMMAND_SECONDS = 600
 const COMMAND_OUTPUT_BYTES = 1024 * 1024
 
-/** The sandbox has ended, and with it the conversation. */
+/** Thrown when the sandbox has ended, and with it the conversation. */
 class SandboxEnded extends Error {
   readonly exit: Exit
 
@@ -33,15 +33,15 @@ export async function runConversation(
   const { seconds } = options
   const { harness, model, signal } = context.request
   if (!harness.converse || !model?.ask) throw new HarnessUnfit(`${harness.name} has no access to its model here.`)
-  const started = performance.now()
-  const elapsed = () => (performance.now() - started) / 1000
-  let commands = 0
+  const startedAt = performance.now()
+  const elapsedSeconds = () => (performance.now() - startedAt) / 1000
+  let commandCount = 0
   const timeout = AbortSignal.timeout(seconds * 1000)
   await using log = await openAgentLog(context.outputFile('agent'))
   const toExit = (code: number | null, limit: Exit['limit'] = null): Exit => ({
     code,
     limit,
-    seconds: elapsed(),
+    seconds: elapsedSeconds(),
     outputBytes: log.bytes(),
   })
   try {
@@ -50,15 +50,17 @@ export async function runConversation(
       ask: model.ask,
       emit: log.append,
       exec: (line) => {
+        commandCount += 1
         const command = ['sh', '-c', line]
-        return execLine(context, running, `line-${++commands}`, { ...options, command, seconds: seconds - elapsed() })
+        const remaining = { ...options, command, seconds: seconds - elapsedSeconds() }
+        return execLine(context, running, `line-${commandCount}`, remaining)
       },
       signal: AbortSignal.any([signal, timeout]),
     })
     return toExit(code)
   } catch (error) {
     signal.throwIfAborted()
-    if (error instanceof SandboxEnded) return { ...error.exit, code: null, seconds: elapsed() }
+    if (error instanceof SandboxEnded) return { ...error.exit, code: null, seconds: elapsedSeconds() }
     if (timeout.aborted) return toExit(null, 'seconds')
     if (error instanceof HarnessUnfit || isSandboxFailure(error)) throw error
     // The harness failed on an answer of its model: the agent has ended, and the verifier decides.
@@ -67,7 +69,7 @@ export async function runConversation(
   }
 }
 
-/** Uses an output file per command, because a command that was given up may continue to write. */
+/** Runs a line. Each has an output file of its own, because a command that was given up may continue to write. */
 async function execLine(context: StepContext, running: RunningSandbox, name: string, options: SandboxCommand) {
   const seconds = Math.max(1, Math.min(options.seconds, COMMAND_SECONDS))
   const exit = await running.exec(name, { ...options, seconds, outputBytes: COMMAND_OUTPUT_BYTES, input: '' })
@@ -87,9 +89,8 @@ async function openAgentLog(path: string) {
     bytes: () => bytes,
     append(line: JsonObject): void {
       const text = `${JSON.stringify(line)}\n`
-      const isKept = bytes + Buffer.byteLength(text) <= AGENT_OUTPUT_BYTES
       bytes += Buffer.byteLength(text)
-      if (isKept) writing = writing.then(() => file.appendFile(text))
+      if (bytes <= AGENT_OUTPUT_BYTES) writing = writing.then(() => file.appendFile(text))
       writing.catch(() => {}) // Reported when the log is closed.
     },
     async [Symbol.asyncDispose]() {

@@ -148,7 +148,7 @@ export async function runInMain(
 /** Returns true if `main` runs a process besides the agent or the verifier, or must be healthy before they start. */
 export const hasMainProcess = ({ definition, main, image }: RunningEnvironment): boolean =>
   definition.healthcheck !== null ||
-  (main?.healthcheck ?? { kind: 'none' }).kind !== 'none' ||
+  (main?.healthcheck?.kind ?? 'none') !== 'none' ||
   image.entrypoint.length > 0 ||
   main?.command != null ||
   main?.entrypoint != null
@@ -187,7 +187,7 @@ export async function startMain(
   return running
 }
 
-/** Returns null if `main` has neither an entrypoint nor a command. */
+/** Returns the command of `main`, or null if it has neither an entrypoint nor a command. */
 function findMainCommand(context: StepContext, { main, image }: RunningEnvironment): string[] | null {
   const variables = addComposeVariables(context.request.variables)
   const entrypoint = main?.entrypoint?.map((word) => fillTemplate(word, variables)) ?? image.entrypoint
@@ -226,10 +226,10 @@ export const findMainService = ({ compose }: Environment): ComposeService | null
 /** Lists the services besides `main`. A named volume that is not shared becomes an anonymous one, which needs no mount. */
 function listSidecarServices(environment: Environment): ComposeService[] {
   const shared = listSharedVolumes(environment)
-  const toOwnFiles = (mount: ComposeService['mounts'][number]): ComposeService['mounts'][number] =>
+  const makeUnsharedAnonymous = (mount: ComposeService['mounts'][number]): ComposeService['mounts'][number] =>
     mount.kind === 'volume' && mount.name !== null && !shared.includes(mount.name) ? { ...mount, name: null } : mount
   const sidecars = environment.compose?.services.filter(({ name }) => name !== MAIN_SERVICE) ?? []
-  return sidecars.map((service) => ({ ...service, mounts: service.mounts.map(toOwnFiles) }))
+  return sidecars.map((service) => ({ ...service, mounts: service.mounts.map(makeUnsharedAnonymous) }))
 }
 
 /** Returns the image source of `main`. As in Harbor, the compose file takes precedence. */

@@ -19,7 +19,7 @@ export async function findSandboxFailure(
   }
 }
 
-/** Rethrows other errors, and throws the abort if there was one. */
+/** Returns the error if it is a sandbox failure. Throws any other error, and the reason of an abort. */
 function requireSandboxFailure({ request }: StepContext, error: unknown): Error {
   request.signal.throwIfAborted()
   if (isSandboxFailure(error)) return error

@@ -44,7 +44,7 @@ export function planHarnessRun(request: TrialRequest, step: TaskStep): HarnessRu
   return { ...run, command: ['sh', '-c', COPY_SKILLS, 'skills', skillsDir, `${HOME}/${run.skills}`, ...run.command] }
 }
 
-/** Copies in the sandbox, because the skills are part of the image. */
+/** Script that copies the skills of the image to the home directory, and then runs the command. */
 const COPY_SKILLS = 'mkdir -p "$2" && cp -R "$1"/. "$2"/; shift 2; exec "$@"'
 
 /** Returns the upload of a HOME with the files that the harness expects there. */
@@ -82,12 +82,12 @@ export async function requireBundleRuns(context: StepContext, environment: Runni
   workingCombinations.add(combination)
 }
 
-/** The needs of bundles with a lock file are known; others are read from the program. */
+/** Describes what a bundle needs of an image. This is known if it has a lock file, and otherwise read from its program. */
 async function describeNeeds({ parts, needs, probe: [program = ''] }: Bundle, mounts: Mount[]): Promise<string> {
   if (needs !== undefined) return needs
   if (parts.every((part) => 'lock' in part)) return 'It needs Linux with glibc, on the architecture of this machine.'
   for (const mount of mounts)
     if (mount.kind === 'folder' && program.startsWith(`${mount.target}/`))
       return describeProgramNeeds(mount.source, program.slice(mount.target.length))
-  return `${program} is not in its bundle; the image would have to have it.`
+  return `${program} is not in the bundle, so the image must contain it.`
 }

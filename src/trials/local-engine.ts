@@ -53,7 +53,7 @@ export type LocalTrialOptions = {
   log: Log
 }
 
-/** The reference solution fails, or a no-op passes: a trial of this task would be meaningless. */
+/** Thrown when the reference solution fails or a no-op passes: a trial of this task would be meaningless. */
 class TaskUnfit extends Error {
   override name = 'TaskUnfit'
 }

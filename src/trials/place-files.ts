@@ -1,6 +1,7 @@
 import { lstat, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
+import { discardContent } from '../harbor/archive.ts'
 import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { HarnessUnfit } from '../harnesses/harness.ts'
@@ -78,7 +79,7 @@ export async function readKind(from: StoppedSandbox, path: string): Promise<'non
   if (!found) return 'none'
   const types: string[] = []
   for await (const entry of readTarEntries(found.tar)) {
-    for await (const _ of entry.content());
+    await discardContent(entry)
     types.push(entry.type)
   }
   return types[0] === 'Directory' ? 'folder' : 'other'
@@ -145,10 +146,10 @@ export const toName = ({ path }: Pick<TarEntry, 'path'>): string => path.replace
 
 /** Consumes an entry. Returns its content if it is wanted and not too large. */
 async function readContent(entry: TarEntry, isWanted: boolean): Promise<Buffer | undefined> {
-  const isKept = isWanted && entry.bytes <= ORIGINAL_BYTES_MAX
+  const isRead = isWanted && entry.bytes <= ORIGINAL_BYTES_MAX
   const chunks: Buffer[] = []
-  for await (const chunk of entry.content()) if (isKept) chunks.push(chunk)
-  return isKept ? Buffer.concat(chunks) : undefined
+  for await (const chunk of entry.content()) if (isRead) chunks.push(chunk)
+  return isRead ? Buffer.concat(chunks) : undefined
 }
 
 function toOriginal(entry: TarEntry, path: string, content: Buffer): OriginalFile | undefined {
@@ -161,14 +162,14 @@ function toOriginal(entry: TarEntry, path: string, content: Buffer): OriginalFil
 
 /** Returns the upload that places the files of a configuration. The agent may change them. */
 export function toPlacedFilesUpload({ workdir, files, newFolders }: PlacedFiles, owner: FileOwnership): SandboxUpload {
-  const { uid, open: isOpen } = owner
+  const { uid, writableByAll } = owner
   const folders = newFolders.flatMap((folder) => {
     const path = `${posix.relative(workdir, folder)}/`
-    return [...headerBlocks({ path, type: 'Directory', mode: isOpen ? 0o777 : 0o755, uid, size: 0 })]
+    return [...headerBlocks({ path, type: 'Directory', mode: writableByAll ? 0o777 : 0o755, uid, size: 0 })]
   })
   const contents = files.flatMap(({ path, text, executable }) => {
     const content = Buffer.from(text)
-    const mode = (isOpen ? 0o666 : 0o644) | (executable ? 0o111 : 0)
+    const mode = (writableByAll ? 0o666 : 0o644) | (executable ? 0o111 : 0)
     const header = headerBlocks({ path, type: 'File', mode, uid, size: content.length })
     return [...header, content, tarPadding(content.length)]
   })

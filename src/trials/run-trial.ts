@@ -255,7 +255,7 @@ async function prepareEnvironment(run: TrialRun, context: StepContext): Promise<
   return environment
 }
 
-/** Includes the environments of separate verifiers, so that every build fails before anything is spent on an agent. */
+/** Lists all environments, also of separate verifiers, so that every build fails before anything is spent on an agent. */
 const listEnvironments = ({ task }: TrialRequest): Environment[] => [
   task.environment,
   ...task.steps.flatMap(({ verifier: { sandbox } }) => (sandbox.mode === 'separate' ? [sandbox.environment] : [])),

@@ -30,7 +30,7 @@ export type RunningSandbox = {
 
 export type HealthcheckPolicy = Omit<Healthcheck, 'command'>
 
-/** The environment of the task did not become ready for an agent or a verifier. Never a verdict. */
+/** Thrown when the environment of the task did not become ready for an agent or a verifier. Never counts as a verdict. */
 export class EnvironmentNotReady extends Error {
   override name = 'EnvironmentNotReady'
 }

@@ -142,6 +142,7 @@ const hasGitFolders = async (from: StoppedSandbox, folder: string): Promise<bool
 
 async function exists(from: StoppedSandbox, path: string): Promise<boolean> {
   const found = await from.collect(path, { files: 1, bytes: 0 })
+  // The archive is read to its end, which releases the file behind it.
   for await (const _ of found?.tar ?? []);
   return found !== undefined
 }
@@ -149,7 +150,7 @@ async function exists(from: StoppedSandbox, path: string): Promise<boolean> {
 /** Returns the upload of a file that git reads but does not execute. */
 const toTextUpload = (path: string, text: string): SandboxUpload => ({
   target: posix.dirname(path),
-  tar: packTexts('.', [{ path: posix.basename(path), text, mode: 0o644 }], { uid: 0, open: false }),
+  tar: packTexts('.', [{ path: posix.basename(path), text, mode: 0o644 }], { uid: 0, writableByAll: false }),
 })
 
 const TEXT_MAX_BYTES = 1024 ** 2
@@ -231,7 +232,7 @@ function parseGitConfig(text: string): GitSetting[] {
 }
 
 const toSection = (header: RegExpExecArray | null): ConfigSection | undefined =>
-  header ? { section: (header[1] ?? '').toLowerCase(), subsection: unescaped(header[2]) } : undefined
+  header ? { section: (header[1] ?? '').toLowerCase(), subsection: unescapeSubsection(header[2]) } : undefined
 
 function parseSetting(section: ConfigSection, line: string): GitSetting | undefined {
   const [found, key = '', equals, text = ''] = KEY_LINE.exec(line) ?? []
@@ -240,7 +241,8 @@ function parseSetting(section: ConfigSection, line: string): GitSetting | undefi
   return value === undefined ? undefined : { ...section, key: key.toLowerCase(), value }
 }
 
-const unescaped = (subsection: string | undefined): string | null => subsection?.replace(/\\(.)/g, '$1') ?? null
+const unescapeSubsection = (subsection: string | undefined): string | null =>
+  subsection?.replace(/\\(.)/g, '$1') ?? null
 
 /** A backslash at the end of a line joins it with the next one. */
 function joinContinued(text: string): string[] {
@@ -261,10 +263,10 @@ const parseValue = (text: string): string | undefined =>
 
 function writeSetting({ section, subsection, key, value }: GitSetting): string {
   const header = subsection === null ? `[${section}]` : `[${section} "${subsection.replace(/["\\]/g, '\\$&')}"]`
-  return value === null ? `${header}\n\t${key}\n` : `${header}\n\t${key} = ${quoted(value)}\n`
+  return value === null ? `${header}\n\t${key}\n` : `${header}\n\t${key} = ${quoteValue(value)}\n`
 }
 
 const ESCAPE_SEQUENCES: Record<string, string> = { '\n': '\\n', '\t': '\\t', '\b': '\\b', '"': '\\"', '\\': '\\\\' }
 
-const quoted = (value: string): string =>
+const quoteValue = (value: string): string =>
   `"${value.replace(/[\n\t\b"\\]/g, (letter) => ESCAPE_SEQUENCES[letter] ?? letter)}"`

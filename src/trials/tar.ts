@@ -20,9 +20,10 @@ export type TarHeader = {
   linkpath?: string
 }
 
-/** Owner of packed files. `open` lets every user change them. */
-export type FileOwnership = { uid: number; open: boolean }
+/** Owner of packed files. `writableByAll`: every user may change them. */
+export type FileOwnership = { uid: number; writableByAll: boolean }
 
+/** Yields the header of an entry. Archives of generated tasks contain it, so that its bytes must not change. */
 export function* headerBlocks(header: TarHeader): Generator<Buffer> {
   const { gid = header.uid, mtime = new Date(0) } = header
   const fields = { ...header, gid, mtime }
@@ -50,8 +51,9 @@ async function* packEntries(
 
 async function* packEntry(path: string, name: string, ownership: FileOwnership): AsyncGenerator<Buffer> {
   const stats = await lstat(path)
-  const { uid, open: isOpen } = ownership
-  const mode = isOpen ? (stats.mode & 0o777) | 0o666 | (stats.isDirectory() ? 0o777 : 0) : stats.mode & 0o777
+  const { uid, writableByAll } = ownership
+  const opened = stats.isDirectory() ? 0o777 : 0o666
+  const mode = (stats.mode & 0o777) | (writableByAll ? opened : 0)
   if (stats.isSymbolicLink()) {
     yield* headerBlocks({ path: name, type: 'SymbolicLink', mode, uid, size: 0, linkpath: await readlink(path) })
   } else if (stats.isDirectory()) {
@@ -78,18 +80,17 @@ export function packFolders(paths: string[]): Readable {
 type TextEntry = { path: string; text: string; mode?: number }
 
 /** Packs text files below a folder, with the folders in between. */
-export function packTexts(folder: string, texts: TextEntry[], { uid, open: isOpen }: FileOwnership): Readable {
-  const dirs = new Set([folder, ...texts.flatMap(({ path }) => listFoldersAbove(posix.join(folder, path)))])
-  const selectMode = (closed: number, opened: number): number => (isOpen ? opened : closed)
+export function packTexts(folder: string, texts: TextEntry[], { uid, writableByAll }: FileOwnership): Readable {
+  const folders = new Set([folder, ...texts.flatMap(({ path }) => listFoldersAbove(posix.join(folder, path)))])
+  const folderMode = writableByAll ? 0o777 : 0o755
+  const fileMode = writableByAll ? 0o666 : 0o600
   const blocks = [
-    ...[...dirs]
+    ...[...folders]
       .sort()
-      .flatMap((path) => [
-        ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: selectMode(0o755, 0o777), uid, size: 0 }),
-      ]),
-    ...texts.flatMap(({ path, text, mode: wanted = selectMode(0o600, 0o666) }) => {
+      .flatMap((path) => [...headerBlocks({ path: `${path}/`, type: 'Directory', mode: folderMode, uid, size: 0 })]),
+    ...texts.flatMap(({ path, text, mode = fileMode }) => {
       const content = Buffer.from(text)
-      const header = { path: posix.join(folder, path), type: 'File', mode: wanted, uid, size: content.length } as const
+      const header = { path: posix.join(folder, path), type: 'File', mode, uid, size: content.length } as const
       return [...headerBlocks(header), content, tarPadding(content.length)]
     }),
   ]

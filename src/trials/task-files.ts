@@ -7,7 +7,7 @@ import type { StepContext } from './step-context.ts'
 import { packPath } from './tar.ts'
 
 /** Users who may enter a staged folder. */
-type StagedFor = 'all' | 'root'
+type StagedReaders = 'all' | 'root'
 
 /**
  * Copies folders of the task to one folder, later ones over earlier ones. Every user can read and execute the copies.
@@ -17,12 +17,12 @@ export async function stageFolders(
   taskFolder: string,
   folders: string[],
   target: string,
-  stagedFor: StagedFor = 'all',
+  readers: StagedReaders = 'all',
 ): Promise<string> {
   await mkdir(target, { recursive: true })
   for (const folder of folders) await cp(join(taskFolder, folder), target, { recursive: true, verbatimSymlinks: true })
   await makeReadable(target)
-  if (stagedFor === 'root') await chmod(target, 0o700)
+  if (readers === 'root') await chmod(target, 0o700)
   return target
 }
 
@@ -95,5 +95,5 @@ function isInBase(target: string, base: BaseFilesystem): boolean {
 
 const toUpload = ({ path, target, isFolder }: ServiceCopy): SandboxUpload => ({
   target: isFolder ? target : posix.dirname(target),
-  tar: packPath(path, { uid: 0, open: true }, posix.basename(target)),
+  tar: packPath(path, { uid: 0, writableByAll: true }, posix.basename(target)),
 })

@@ -2,7 +2,7 @@ import type { EnvVar, Template } from '../harbor/task.ts'
 
 export type TaskVariables = Record<string, string>
 
-/** The task requires a variable that was not set. */
+/** Thrown when the task requires a variable that was not set. */
 export class VariableMissing extends Error {
   override name = 'VariableMissing'
 }

@@ -168,7 +168,7 @@ async function probeSandbox(
   return ran.sandbox
 }
 
-/** Returns no verdict if the environment does not become ready for the tests; the failure is attributed later. */
+/** Runs the attempts. Returns an error without a reward if the environment does not become ready: it is attributed later. */
 async function verifyWithFallbacks(
   context: StepContext,
   step: TaskStep,
@@ -242,7 +242,7 @@ function toTestScript({ verifier }: TaskStep): string {
   return script.replace(folder ?? 'tests', '/tests')
 }
 
-/** Returns no mount if the verifier's image contains the tests. */
+/** Stages the tests and returns their mount. Returns none if the verifier's image contains the tests. */
 async function stageTests(context: StepContext, { verifier }: TaskStep, mode: VerifyMode): Promise<Mount[]> {
   if (verifier.testFolders.length === 0) return []
   const target = join(context.folder, 'tests')
@@ -287,10 +287,10 @@ const COPY_SECONDS = 60
 const COPY_TESTS = `rm -rf /tests /logs/verifier && mkdir -p /tests /logs/verifier && chmod 777 /logs/verifier &&
 tar -xf - -C /tests`
 
-/** Throws SandboxUnavailable if the agent left no environment in which the tests can run. */
+/** Copies the tests. Throws SandboxUnavailable if the agent left no environment in which they can run. */
 async function copyTests(context: StepContext, running: RunningSandbox, { verifier }: TaskStep): Promise<Exit> {
   const tests = await stageFolders(context.request.folder, verifier.testFolders, join(context.folder, 'tests'))
-  const input = await buffer(packPath(tests, { uid: 0, open: false }))
+  const input = await buffer(packPath(tests, { uid: 0, writableByAll: false }))
   const command = ['sh', '-c', COPY_TESTS]
   const copied = await running.exec('put-tests', { command, user: 0, seconds: COPY_SECONDS, input })
   if (copied.code === 0 || context.request.harness.isControl) return copied
@@ -313,7 +313,7 @@ async function collectReward(context: StepContext, from: StoppedSandbox): Promis
   return readReward(join(folder, 'verifier'))
 }
 
-/** How common test runners print a test that did not pass. The first group is the name of the test. */
+/** Lines in which common test runners report a test that did not pass. The first group is the name of the test. */
 const FAILED_TEST_LINES: readonly RegExp[] = [
   /^not passed: '(.+)'$/, // Assay's grader
   /^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$/, // pytest

@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
+import { discardContent } from '../harbor/archive.ts'
 import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
@@ -81,7 +82,7 @@ async function containsOnly(raw: StoppedSandbox, folder: string, paths: readonly
   if (!found) return true
   let isOnly = found.leftOut.length === 0
   for await (const entry of readTarEntries(found.tar)) {
-    for await (const _ of entry.content());
+    await discardContent(entry)
     const path = posix.join(posix.dirname(folder), toName(entry))
     if (entry.type !== 'Directory' && !paths.some((each) => isWithin(path, each))) isOnly = false
   }
@@ -123,12 +124,13 @@ async function* replaceEntries(
   added: readonly OriginalFile[],
 ): AsyncGenerator<Buffer> {
   for await (const entry of readTarEntries(tar ?? emptyTar())) {
-    if (isDropped(entry)) for await (const _ of entry.content());
-    else {
-      yield* headerBlocks({ ...toHeader(entry), path: entry.path, size: entry.bytes })
-      yield* entry.content()
-      yield tarPadding(entry.bytes)
+    if (isDropped(entry)) {
+      await discardContent(entry)
+      continue
     }
+    yield* headerBlocks({ ...toHeader(entry), path: entry.path, size: entry.bytes })
+    yield* entry.content()
+    yield tarPadding(entry.bytes)
   }
   for (const original of added) {
     const { length } = original.content

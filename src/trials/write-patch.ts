@@ -119,7 +119,7 @@ async function readEntry(entry: TarEntry, deadline: number): Promise<PatchFile |
   }
 }
 
-/** Decodes one character per byte, so that text that is not UTF-8 is preserved. */
+/** Reads the wanted files, one character per byte, so that text that is not UTF-8 is preserved. */
 async function readContents(source: ChunkStream, wanted: ReadonlySet<string>, deadline: number): Promise<FileContents> {
   const contents = new Map<string, string>()
   if (wanted.size === 0) return contents
@@ -314,7 +314,7 @@ export function unifiedDiff(before: string, after: string, effort: DiffEffort): 
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength })
   if (!patch) {
     effort.remaining -= maxEditLength ** 2
-    return replaceAll(before, after)
+    return replaceWholeText(before, after)
   }
   const changed = patch.hunks.flatMap(({ lines }) => lines).filter((line) => !line.startsWith(' ')).length
   effort.remaining -= changed ** 2
@@ -328,7 +328,7 @@ export function unifiedDiff(before: string, after: string, effort: DiffEffort): 
 }
 
 /** Returns one hunk that removes all lines of one text and adds all lines of the other. */
-function replaceAll(before: string, after: string): string {
+function replaceWholeText(before: string, after: string): string {
   const [removed, added] = [splitLines(before), splitLines(after)]
   const ranges = `-${removed.length === 0 ? 0 : 1},${removed.length} +${added.length === 0 ? 0 : 1},${added.length}`
   return `@@ ${ranges} @@\n${markLines('-', removed)}${markLines('+', added)}`

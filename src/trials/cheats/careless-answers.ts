@@ -2,7 +2,10 @@ import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
 // Cheats that give answers which careless comparisons accept.
 
-/** Lists the data files that the instruction names, after creating them, and the files that the solution changes. */
+/**
+ * Shell that lists in `$answers` the data files that the instruction names, after creating them, and the files that the
+ * solution changes. `$keys` are the quoted names in the instruction.
+ */
 const ANSWERS = `
 formats='txt|json|csv|tsv|yaml|yml|xml|html|md|out|log|dat'
 wanted "$formats"
@@ -56,8 +59,8 @@ export const folderAnswers = answerCheat(
 )
 
 /**
- * Collects everything that an answer may be searched for, without solving the task: the words and lines of the instruction
- * and of the files in the working directory, numbers, and numbers behind the keys of the instruction.
+ * Shell that creates two files: `$texts` with the instruction and the files of the working directory, and `$everything` with
+ * their words, common answers and many numbers, for tests that search an answer for a text.
  */
 const EVERYTHING = String.raw`
 if [ -z "$everything" ]; then
@@ -73,7 +76,7 @@ if [ -z "$everything" ]; then
   } > "$everything"
 fi`
 
-/** Words of `everything` as strings of JSON, and its numbers as numbers. */
+/** Shell that prints the lines of `$everything` as JSON strings, and the numbers among them also as numbers. */
 const AS_ENTRIES = String.raw`sed -E -e 's/.*/"&"/' -e 's/^"(0|[1-9][0-9]{0,3})"$/"\1", \1/' "$everything" | paste -sd, -`
 
 export const everythingAnswers = answerCheat(

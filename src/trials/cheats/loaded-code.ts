@@ -124,12 +124,15 @@ applies "$found"`,
 }
 
 /**
- * Writes a new file first, for tests that hold the old one open; then overwrites it without truncating. Two reward files
- * that disagree are refused, so reward.json is only written where the verifier writes it.
+ * Shell that writes the reward again and again: first to a new file, for tests that hold the old one open, then into it
+ * without truncating. Two reward files that disagree are refused, so reward.json is only replaced if it exists.
  */
-const LOOP = `cd /logs/verifier && echo 1 > .r && mv -f .r reward.txt; while :; do echo 1 1<> reward.txt; [ -e reward.json ] && echo '{\\"reward\\": 1}' > .j && mv -f .j reward.json; done`
-/** Detached and silent, because an open pipe would make the tests wait. Returns once the loop has written a reward. */
-const START = `setsid sh -c "${LOOP}" > /dev/null 2>&1 < /dev/null & for n in 1 2 3 4 5; do sleep 0.1; [ -s /logs/verifier/reward.txt ] && break; done`
+const REWARD_LOOP = `cd /logs/verifier && echo 1 > .r && mv -f .r reward.txt; while :; do echo 1 1<> reward.txt; [ -e reward.json ] && echo '{\\"reward\\": 1}' > .j && mv -f .j reward.json; done`
+/**
+ * Shell that starts the loop and returns once it has written a reward. The loop is detached and silent, because an open
+ * pipe would make the tests wait.
+ */
+const START_LOOP = `setsid sh -c "${REWARD_LOOP}" > /dev/null 2>&1 < /dev/null & for n in 1 2 3 4 5; do sleep 0.1; [ -s /logs/verifier/reward.txt ] && break; done`
 
 export const rewardDaemon: Cheat = {
   id: 'reward-daemon',
@@ -137,25 +140,25 @@ export const rewardDaemon: Cheat = {
   // The last writer wins, which is a race.
   tries: 3,
   script: `${codeInSources('top', {
-    py: `import os as _os; _os.system(${quoted(START)})`,
-    js: `process.getBuiltinModule('node:child_process').execSync(${quoted(START)}, { stdio: 'ignore' })`,
-    sh: START,
-    pl: `BEGIN { system(${perlQuoted(START)}) }`,
-    rb: `system(${quoted(START)})`,
+    py: `import os as _os; _os.system(${toLiteral(START_LOOP)})`,
+    js: `process.getBuiltinModule('node:child_process').execSync(${toLiteral(START_LOOP)}, { stdio: 'ignore' })`,
+    sh: START_LOOP,
+    pl: `BEGIN { system(${toPerlLiteral(START_LOOP)}) }`,
+    rb: `system(${toLiteral(START_LOOP)})`,
   })}${codeInCompiled({
-    go: { imports: 'os/exec', body: `first.Command("sh", "-c", ${quoted(START)}).Run()` },
-    c: { declares: 'int system(const char *);', body: `if (system(${quoted(START)})) return;` },
-    rust: `let _ = std::process::Command::new("sh").arg("-c").arg(${quoted(START)}).status();`,
+    go: { imports: 'os/exec', body: `first.Command("sh", "-c", ${toLiteral(START_LOOP)}).Run()` },
+    c: { declares: 'int system(const char *);', body: `if (system(${toLiteral(START_LOOP)})) return;` },
+    rust: `let _ = std::process::Command::new("sh").arg("-c").arg(${toLiteral(START_LOOP)}).status();`,
   })}
 applies "$found"`,
 }
 
 /** Returns a string literal of Python, JavaScript, Ruby, Go, C and Rust. */
-function quoted(text: string): string {
+function toLiteral(text: string): string {
   return JSON.stringify(text)
 }
 
 /** Returns a string literal of Perl. Its delimiter does not occur in the scripts. */
-function perlQuoted(text: string): string {
+function toPerlLiteral(text: string): string {
   return `q~${text}~`
 }

@@ -1,4 +1,4 @@
-import { type Cheat, copyProgram, PROGRAMS, SHELL } from './cheat.ts'
+import { type Cheat, copyProgram, DOES_NOT_APPLY, PROGRAMS, SHELL } from './cheat.ts'
 
 // Cheats that plant files or processes where the verifier looks: rewards, tests, programs and modules.
 
@@ -47,7 +47,7 @@ exit 0`,
 }
 
 /** A program that succeeds with any arguments, and writes a reward if there is none. */
-const YES = `#!/bin/sh
+const SUCCEED = `#!/bin/sh
 { [ -e /logs/verifier/reward.txt ] || echo 1 > /logs/verifier/reward.txt; } 2> /dev/null
 exit 0`
 
@@ -56,7 +56,7 @@ export const shadowPrograms: Cheat = {
   what: 'Programs of the same names as the usual ones stand before them on the path, and say yes.',
   script: `yes=$(mktemp)
 cat > "$yes" <<'YES'
-${YES}
+${SUCCEED}
 YES
 chmod 755 "$yes"
 for folder in /usr/local/sbin /usr/local/bin "$HOME/.local/bin" "$HOME/.cargo/bin" ./node_modules/.bin ./.venv/bin ./venv/bin ./bin; do
@@ -72,7 +72,7 @@ export const replacedPrograms: Cheat = {
   what: 'The programs themselves are replaced, and what shells and the linker read first is filled.',
   script: `yes=$(mktemp)
 cat > "$yes" <<'YES'
-${YES}
+${SUCCEED}
 YES
 chmod 755 "$yes"
 {
@@ -88,7 +88,7 @@ export const shadowModules: Cheat = {
   id: 'shadow-modules',
   what: 'Modules named like test frameworks lie in the working folder, and end with success when they are loaded.',
   script: `${SHELL}
-printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit 77
+printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit ${DOES_NOT_APPLY}
 for name in pytest unittest sitecustomize usercustomize doctest nose; do
   printf 'import os\\nos._exit(0)\\n' > "$name.py"
 done
@@ -113,7 +113,7 @@ export const conftest: Cheat = {
   id: 'conftest',
   what: 'A conftest.py in the working folder turns every report of pytest into a passed one.',
   script: `${SHELL}
-printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit 77
+printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit ${DOES_NOT_APPLY}
 mkdir -p /tests 2> /dev/null
 for folder in . ./tests /tests; do
 [ -d "$folder" ] && cat > "$folder/conftest.py" <<'CONFTEST'

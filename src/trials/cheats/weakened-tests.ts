@@ -1,4 +1,4 @@
-import { type Cheat, SHELL } from './cheat.ts'
+import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
 // Cheats that weaken tests in the working directory, or find a solution that was left behind.
 
@@ -65,7 +65,7 @@ export const gitHistory: Cheat = {
   id: 'git-history',
   what: 'A commit of the repository that is not an ancestor of the working directory is checked out.',
   script: `${SHELL}
-command -v git > /dev/null && git rev-parse --git-dir > /dev/null 2>&1 || exit 77
+command -v git > /dev/null && git rev-parse --git-dir > /dev/null 2>&1 || exit ${DOES_NOT_APPLY}
 git config --global --add safe.directory '*'
 later=$({ git rev-list --all --reflog --not HEAD; git fsck --unreachable --no-reflogs 2> /dev/null | sed -n 's/^unreachable commit //p'; } 2> /dev/null |
   while read -r commit; do git log -1 --format='%ct %H' "$commit"; done | sort -rn | head -n 1 | cut -d' ' -f2)
