@@ -6,7 +6,7 @@ import type { TrajectoryEvent } from './trajectory.ts'
 
 const CLIENT_PATH = '.assay/acp-client.mjs'
 
-/** The client of the Agent Client Protocol, a file in HOME. It runs with the Node of the bundle. */
+/** Returns the client of the Agent Client Protocol as a file in HOME. It runs with the Node of the bundle. */
 export const acpClientFile = (): { path: string; text: string } => ({
   path: CLIENT_PATH,
   text: readFileSync(new URL('./acp-client.mjs', import.meta.url), 'utf8'),
@@ -14,9 +14,11 @@ export const acpClientFile = (): { path: string; text: string } => ({
 
 /** Returns the command that runs an ACP agent with the instruction on standard input. `settings` are set in its session. */
 export const acpCommand = (agent: readonly string[], settings: Record<string, string> = {}): string[] => [
-  ...[NODE, `${HOME}/${CLIENT_PATH}`],
+  NODE,
+  `${HOME}/${CLIENT_PATH}`,
   ...Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]),
-  ...['--', ...agent],
+  '--',
+  ...agent,
 ]
 
 /** Parses the lines that the client prints. */

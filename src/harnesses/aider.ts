@@ -6,10 +6,10 @@ import { HOME } from './harness.ts'
 const FOLDER = '.aider'
 const INSTRUCTION = `${FOLDER}/instruction.md`
 const METADATA = `${FOLDER}/model.json`
-/** Outside a git repository, aider offers to create one, and `--yes-always` accepts it. */
+/** Script that starts aider without git outside a repository, where it would create one because of `--yes-always`. */
 const START = '[ -e .git ] || set -- "$@" --no-git; exec "$@"'
 
-/** Edits files from the text of an answer; it offers the model no tools. Prints text, so there is no trajectory. */
+/** A program that edits files from the text of an answer, without tools. It prints text, so there is no trajectory. */
 export const aider = buildChatHarness({
   id: 'aider',
   name: 'aider',

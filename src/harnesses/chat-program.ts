@@ -18,15 +18,16 @@ type ProgramStart = {
   input: string
 }
 
-/** Such programs do not request a reasoning effort. */
-const LEVELS: LevelMapping = { 'openai-chat': { efforts: [], budgets: false, off: false, unset: true } }
+/** The programs do not request a reasoning effort. */
+const SUPPORTED_LEVELS: LevelMapping = { 'openai-chat': { efforts: [], budgets: false, off: false, unset: true } }
 
+/** Builds the harness of a chat program. */
 export function buildChatHarness({ start, ...program }: ChatProgram): Harness {
   const harness: Harness = {
     ...program,
     protocols: ['openai-chat'],
     auxiliaryModels: [],
-    protocolFor: (model, _level, wire) => findProtocol(LEVELS, harness.protocols, model, wire),
+    protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, harness.protocols, model, wire),
     plan({ instruction }, { mcpServers }, optionalAccess) {
       const access = requireModelAccess(harness, optionalAccess)
       if (mcpServers.length > 0)

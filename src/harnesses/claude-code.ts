@@ -1,4 +1,4 @@
-import { nativeBundle } from './bundles/bundle.ts'
+import { BUNDLE, nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/claude-code.lock.json' with { type: 'json' }
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
@@ -10,7 +10,7 @@ const CONFIG = '.claude'
 const SERVERS = `${CONFIG}/assay-mcp.json`
 /** Server-side tools, which run outside the sandbox, and questions to a user, who does not exist. */
 const DISALLOWED_TOOLS = 'WebSearch,WebFetch,AskUserQuestion'
-/** Low, because the gateway already retries. */
+/** Maximum number of retries of a model call. It is low, because the gateway retries too. */
 const RETRIES_MAX = '3'
 const API_TIMEOUT_MS = String(30 * 60_000)
 
@@ -33,7 +33,7 @@ export const claudeCode: Harness = {
     const servers = mcpServers.length > 0 ? ['--mcp-config', `${HOME}/${SERVERS}`] : []
     return {
       command: [
-        ...[`/assay/bundle/${PROGRAM}`, '-p', '--output-format', 'stream-json', '--verbose'],
+        ...[`${BUNDLE}/${PROGRAM}`, '-p', '--output-format', 'stream-json', '--verbose'],
         ...['--permission-mode', 'bypassPermissions', '--model', model, '--disallowedTools', DISALLOWED_TOOLS],
         ...('effort' in wireLevel ? ['--effort', wireLevel.effort] : []),
         ...['--strict-mcp-config', ...servers],

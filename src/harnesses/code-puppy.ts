@@ -13,7 +13,7 @@ model = ${MODEL}
 yolo_mode = true
 `
 
-/** Prints its steps as text, so there is no trajectory. */
+/** A program that prints its steps as text, so that there is no trajectory. */
 export const codePuppy = buildChatHarness({
   id: 'code-puppy',
   name: 'Code Puppy',

@@ -1,6 +1,6 @@
 import { arch } from 'node:process'
 import { stringify } from 'smol-toml'
-import { nativeBundle } from './bundles/bundle.ts'
+import { BUNDLE, nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/codex.lock.json' with { type: 'json' }
 import { type Harness, HarnessUnfit, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
@@ -13,7 +13,7 @@ const PROGRAM = `${VENDOR}/bin/codex`
 const CONFIG = '.codex'
 const PROVIDER = 'assay'
 const TOKEN_VARIABLE = 'ASSAY_MODEL_TOKEN'
-/** Stream timeout. The gateway sends keep-alives, so a longer silence means a lost connection. */
+/** Timeout of a silent stream. The gateway sends keep-alives, so a longer silence means a lost connection. */
 const STREAM_IDLE_TIMEOUT_MS = 10 * 60_000
 
 export const codex: Harness = {
@@ -36,7 +36,7 @@ export const codex: Harness = {
     const access = requireModelAccess(codex, optionalAccess)
     return {
       command: [
-        ...[`/assay/bundle/${PROGRAM}`, 'exec', '--json', '--skip-git-repo-check'],
+        ...[`${BUNDLE}/${PROGRAM}`, 'exec', '--json', '--skip-git-repo-check'],
         ...['--dangerously-bypass-approvals-and-sandbox', '--disable', 'plugins', '-m', access.model, '-'],
       ],
       env: toEnv({ CODEX_HOME: `${HOME}/${CONFIG}`, [TOKEN_VARIABLE]: access.token }),

@@ -7,13 +7,13 @@ import { HOME } from './harness.ts'
 const SCRIPT = 'node_modules/@continuedev/cli/dist/cn.js'
 const CONFIG = '.continue/config.yaml'
 const PRELOAD = '.continue/no-version-check.mjs'
-/** The program asks its maker for the newest version at every start, which no setting prevents. */
+/** Module that refuses the request for the newest version, which the program sends at every start and no setting prevents. */
 const NO_VERSION_CHECK = `const request = globalThis.fetch
 globalThis.fetch = (url, options) =>
   String(url).startsWith('https://api.continue.dev/cn/info') ? Promise.reject(new Error('off')) : request(url, options)
 `
 
-/** Prints its last message only, so there is no trajectory. */
+/** A program that prints its last message only, so that there is no trajectory. */
 export const continueCli = buildChatHarness({
   id: 'continue',
   name: 'Continue CLI',

@@ -29,7 +29,7 @@ export type ModelReply = { text: string; thought: string; calls: ToolCall[]; raw
 /** Sends a request to a model. Throws ModelCallFailed. */
 export type AskModel = (request: ModelRequest) => Promise<ModelReply>
 
-/** A model call without a reply. `status` is set if the call was refused; 402 means that the budget is spent. */
+/** Thrown when a model call has no reply. `status` is set if it was refused; 402 means that the budget is spent. */
 export class ModelCallFailed extends Error {
   override name = 'ModelCallFailed'
   readonly status: number | null

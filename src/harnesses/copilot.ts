@@ -1,5 +1,5 @@
 import { rootCertificates } from 'node:tls'
-import { nativeBundle } from './bundles/bundle.ts'
+import { BUNDLE, nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/copilot.lock.json' with { type: 'json' }
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
@@ -25,7 +25,7 @@ export const copilot: Harness = {
     return {
       command: [
         ...['sh', '-c', RUN_WITH_CERTIFICATES, `${HOME}/${CERTIFICATES}`],
-        ...[`/assay/bundle/${PROGRAM}`, '--yolo', '--no-ask-user', '--no-auto-update', '--output-format', 'json'],
+        ...[`${BUNDLE}/${PROGRAM}`, '--yolo', '--no-ask-user', '--no-auto-update', '--output-format', 'json'],
         ...['--disable-builtin-mcps', '--log-dir', `${HOME}/logs`, '--reasoning-effort', toEffort(access.wireLevel)],
         ...servers,
       ],

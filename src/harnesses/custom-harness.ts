@@ -43,7 +43,7 @@ export function buildCustomHarness(description: HarnessDescription): Harness {
     plan({ instruction }, { mcpServers }, optionalAccess) {
       const access = requireModelAccess(harness, optionalAccess)
       if (mcpServers.length > 0) throw new HarnessUnfit(`${name} does not support MCP, which this task requires.`)
-      const fill = buildFill(access, levels[access.level] ?? access.level)
+      const fill = createFill(access, levels[access.level] ?? access.level)
       return {
         command: acp ? acpCommand(command.map(fill)) : command.map(fill),
         env: toEnv(Object.fromEntries(Object.entries(env).map(([variable, text]) => [variable, fill(text)]))),
@@ -71,7 +71,8 @@ const PATHS = { home: HOME, instructionFile: `${HOME}/${INSTRUCTION_FILE}`, bund
 /** Fills in the placeholders that do not depend on a model. */
 const fillPaths = (text: string): string => fillTemplate(text, PATHS)
 
-function buildFill({ model, baseUrl, token, protocol }: ModelAccess, level: string): (text: string) => string {
+/** Returns the function that fills in all placeholders of a template. */
+function createFill({ model, baseUrl, token, protocol }: ModelAccess, level: string): (text: string) => string {
   const values = { model, baseUrl, token, protocol, level, ...PATHS }
   return (text) => fillTemplate(text, values)
 }

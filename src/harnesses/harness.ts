@@ -97,6 +97,7 @@ export const noModel = {
   protocolFor: () => undefined,
 } as const satisfies Partial<Harness>
 
+/** Returns the access to the model. Throws HarnessUnfit if there is none. */
 export function requireModelAccess({ name }: Pick<Harness, 'name'>, access: ModelAccess | undefined): ModelAccess {
   if (access) return access
   throw new HarnessUnfit(`${name} needs a model, but none was given.`)
@@ -106,7 +107,7 @@ export function requireModelAccess({ name }: Pick<Harness, 'name'>, access: Mode
 export const toEnv = (values: Record<string, string>): EnvVar[] =>
   Object.entries(values).map(([name, value]) => ({ name, value: [value] }))
 
-/** A harness that is not available on this machine or does not support the task. Thrown before anything is spent. */
+/** Thrown when a harness is not available on this machine or does not support the task, before anything is spent. */
 export class HarnessUnfit extends Error {
   override name = 'HarnessUnfit'
 }

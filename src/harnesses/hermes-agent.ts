@@ -6,7 +6,7 @@ import { HOME } from './harness.ts'
 
 const FOLDER = '.hermes'
 
-/** Prints its last message only, so there is no trajectory. */
+/** A program that prints its last message only, so that there is no trajectory. */
 export const hermesAgent = buildChatHarness({
   id: 'hermes-agent',
   name: 'Hermes Agent',

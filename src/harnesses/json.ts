@@ -6,17 +6,19 @@ export type JsonObject = { [key: string]: Json }
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the member if it has the expected type, otherwise an empty value of that type. */
+/** Returns the member if it is an object, otherwise an empty object. */
 export const objectAt = (from: JsonObject, key: string): JsonObject => {
   const value = from[key]
   return isObject(value) ? value : {}
 }
 
+/** Returns the objects of the member if it is a list, otherwise an empty list. */
 export const objectsAt = (from: JsonObject, key: string): JsonObject[] => {
   const value = from[key]
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
+/** Returns the member if it is a text, otherwise an empty text. */
 export const textAt = (from: JsonObject, key: string): string => {
   const value = from[key]
   return typeof value === 'string' ? value : ''

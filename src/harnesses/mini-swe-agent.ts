@@ -5,7 +5,7 @@ import { HOME } from './harness.ts'
 
 const CONFIG = '.mini/config.yaml'
 
-/** Prints its steps as text, so there is no trajectory. */
+/** A program that prints its steps as text, so that there is no trajectory. */
 export const miniSweAgent = buildChatHarness({
   id: 'mini-swe-agent',
   name: 'mini-swe-agent',

@@ -7,7 +7,7 @@ import { buildChatHarness } from './chat-program.ts'
 const NAME = 'assay'
 const TOKEN_VARIABLE = 'ASSAY_MODEL_TOKEN'
 
-/** Speaks the Agent Client Protocol; its user interface needs a terminal. */
+/** An agent of the Agent Client Protocol. Its user interface is not used, because it needs a terminal. */
 export const mistralVibe = buildChatHarness({
   id: 'mistral-vibe',
   name: 'Mistral Vibe',

@@ -1,4 +1,4 @@
-import { nativeBundle } from './bundles/bundle.ts'
+import { BUNDLE, nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/opencode.lock.json' with { type: 'json' }
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, textAt } from './json.ts'
@@ -33,7 +33,7 @@ export const opencode: Harness = {
     const access = requireModelAccess(opencode, optionalAccess)
     return {
       command: [
-        ...[`/assay/bundle/${PROGRAM}`, 'run', '--format', 'json', '--auto', '--title', 'task'],
+        ...[`${BUNDLE}/${PROGRAM}`, 'run', '--format', 'json', '--auto', '--title', 'task'],
         ...['-m', `${PROVIDER}/${access.model}`, '--variant', VARIANT],
       ],
       env: toEnv({

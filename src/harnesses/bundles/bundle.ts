@@ -52,9 +52,10 @@ export type Bundle = {
   needs?: string
 }
 
+/** Folder of the harness's program in sandboxes. */
 export const BUNDLE = '/assay/bundle'
 const NODE_TARGET = '/assay/node'
-/** Not the newest Node: with Node 24 one of the programs needs seven times the memory. */
+/** Path of Node in sandboxes. Its version is not the newest: with Node 24 one program needs seven times the memory. */
 export const NODE = `${NODE_TARGET}/program/bin/node`
 
 /** Bundle of a self-contained program. `program` is a path in the bundle. */
@@ -90,7 +91,7 @@ export const pythonBundle = (id: string, lock: WheelLock): Bundle => ({
 
 const PYTHON_VERSION = "import sys; version = '%d.%d' % sys.version_info[:2]"
 
-/** Adds the bundle to the path of this process only: programs that the agent starts must not find its packages. */
+/** Script that starts a Python program with the bundle on its path only: programs that it starts must not find the packages. */
 const PYTHON_START = `${PYTHON_VERSION}
 import importlib
 sys.path[:0] = ['${BUNDLE}/${ANY_PYTHON}', '${BUNDLE}/' + version]
@@ -109,17 +110,18 @@ export const nodeOnlyBundle = (): Bundle => ({
 })
 
 /** Bundle of a program that a workspace uploaded, with Node if it requests it. */
-export const uploadedBundle = ({ digest, node: withNode, probe }: UploadedBundle): Bundle => ({
+export const uploadedBundle = ({ digest, node: needsNode, probe }: UploadedBundle): Bundle => ({
   parts: [
     { id: 'sent', digest, target: BUNDLE },
-    ...(withNode ? [{ id: 'node', lock: node, target: NODE_TARGET }] : []),
+    ...(needsNode ? [{ id: 'node', lock: node, target: NODE_TARGET }] : []),
   ],
   probe,
 })
 
-/** An uploaded program, identified by the digest of its archive. `probe` exits with 0 if the program runs. */
+/** An uploaded program, identified by the digest of its archive. `node`: needs Node. `probe` exits with 0 if it runs. */
 export type UploadedBundle = { digest: string; node: boolean; probe: string[] }
 
+/** Returns the command that starts a JavaScript program. `script` is a path in the bundle. */
 export const nodeCommand = (script: string): string[] => [NODE, `${BUNDLE}/${script}`]
 
 export const listTarballs = ({ tarballs }: BundleLock, cpu: string = arch): Tarball[] => selectForCpu(tarballs, cpu)
@@ -140,5 +142,5 @@ export function toFolderName(part: { id: string } & PartSource): string {
   return `${id}-${lock.version}-${digest.digest('hex').slice(0, DIGEST_LENGTH)}`
 }
 
-/** Folder of all installed bundles. */
+/** Returns the folder of all installed bundles. */
 export const bundlesFolder = (dataFolder: string): string => join(dataFolder, 'harnesses')

@@ -105,10 +105,10 @@ async function markUsed(target: string): Promise<boolean> {
 }
 
 const UPLOADED_FOLDER = /^sent-[0-9a-f]{64}$/
-/** Longer than any trial. */
+/** Time after which an unused bundle is removed. It is longer than any trial. */
 const UNUSED_MAX_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Removes uploaded bundles that no trial has used for a week. They are installed again when needed. */
+/** Removes uploaded bundles that no trial has used for `UNUSED_MAX_MS`. They are installed again when needed. */
 export async function sweepUploaded(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(fallbackIfMissing([])))
     if (UPLOADED_FOLDER.test(name)) await sweepUploadedFolder(folder, join(folder, name))
@@ -188,7 +188,7 @@ async function acquireLock(path: string): Promise<boolean> {
     await symlink(await describeProcess(), path)
     return true
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
   const [pid = '', startTime = ''] = (await readlink(path).catch(() => '')).split('-')
   if (pid !== '' && !(await isProcessAlive(pid, startTime))) await rm(path, { force: true })
@@ -234,7 +234,7 @@ async function runInBatches(
     }
   }
   const outcomes = await Promise.allSettled(Array.from({ length: PROCESSES_MAX }, worker))
-  const failed = outcomes.find((end) => end.status === 'rejected')
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected')
   if (failed) throw failed.reason
 }
 
@@ -250,10 +250,13 @@ async function npmPack(specs: string[], folder: string, signal: AbortSignal): Pr
 
 const SUMMARY_LENGTH_MAX = 400
 
+/** An error line of npm, except those with codes, stack frames and the path of the log. */
+const NPM_ERROR = /^npm error (?!A complete log|code |syscall |errno | +at )(.+)/
+
 const summarizeErrors = (errors: string): string =>
   errors
     .split('\n')
-    .flatMap((line) => /^npm error (?!A complete log|code |syscall |errno | +at )(.+)/.exec(line)?.[1] ?? [])
+    .flatMap((line) => NPM_ERROR.exec(line)?.[1] ?? [])
     .join(' ')
     .slice(0, SUMMARY_LENGTH_MAX)
 

@@ -11,6 +11,10 @@ const MACHINES: Record<number, { name: string; arch: string }> = {
   183: { name: 'ARM 64', arch: 'arm64' },
   243: { name: 'RISC-V', arch: 'riscv64' },
 }
+/** Positions of `e_machine`, `e_phoff`, `e_phentsize` and `e_phnum` in a 64-bit ELF header. */
+const HEADER_OFFSET = { machine: 18, segments: 32, segmentBytes: 54, segmentCount: 56 }
+/** Position of `p_offset`, the place of its content in the file, in a program header. */
+const CONTENT_OFFSET = 8
 const HEAD_BYTES = 64
 const SEGMENTS_MAX = 64
 /** Type of the program header that names the dynamic loader (PT_INTERP), and the size of a 64-bit program header. */
@@ -30,7 +34,7 @@ export async function describeProgramNeeds(bundle: string, program: string): Pro
   if (head.subarray(0, 2).toString('latin1') === '#!') return describeScriptNeeds(await read(0, NAME_BYTES_MAX))
   if (head.subarray(0, 4).toString('latin1') !== '\u007fELF' || head.length < HEAD_BYTES)
     return 'It is neither a Linux executable nor a script.'
-  const machine = MACHINES[head.readUInt16LE(18)]
+  const machine = MACHINES[head.readUInt16LE(HEADER_OFFSET.machine)]
   if (machine?.arch !== arch)
     return `It is built for ${machine?.name ?? 'another architecture'}, but this machine is ${arch}.`
   const loader = await findLoader(head, read)
@@ -62,14 +66,15 @@ type ReadBytes = (at: number, bytes: number) => Promise<Buffer>
 
 /** Returns the path of the program's dynamic loader, which images with another C library do not have. */
 async function findLoader(head: Buffer, read: ReadBytes): Promise<string | undefined> {
-  const [tableOffset, entryBytes] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54)]
-  const count = Math.min(head.readUInt16LE(56), SEGMENTS_MAX)
+  const tableOffset = Number(head.readBigUInt64LE(HEADER_OFFSET.segments))
+  const entryBytes = head.readUInt16LE(HEADER_OFFSET.segmentBytes)
+  const count = Math.min(head.readUInt16LE(HEADER_OFFSET.segmentCount), SEGMENTS_MAX)
   if (!Number.isSafeInteger(tableOffset) || entryBytes < SEGMENT_BYTES) return undefined
   for (let n = 0; n < count; n++) {
     const segment = await read(tableOffset + n * entryBytes, SEGMENT_BYTES)
     if (segment.length < SEGMENT_BYTES) return undefined
     if (segment.readUInt32LE(0) !== SEGMENT_INTERPRETER) continue
-    const nameOffset = Number(segment.readBigUInt64LE(8))
+    const nameOffset = Number(segment.readBigUInt64LE(CONTENT_OFFSET))
     return Number.isSafeInteger(nameOffset)
       ? readPrintableName((await read(nameOffset, NAME_BYTES_MAX)).toString('latin1'))
       : undefined

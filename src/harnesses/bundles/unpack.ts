@@ -27,7 +27,7 @@ export async function makeReadOnly(tree: string): Promise<void> {
   for (const entry of await readdir(tree, { withFileTypes: true })) await makeEntryReadOnly(tree, entry)
 }
 
-/** Sets the executable bit, because some archives lack it. Links are skipped. */
+/** Makes a file or folder read-only and executable, because some archives lack the executable bit. Links are skipped. */
 async function makeEntryReadOnly(folder: string, entry: Dirent): Promise<void> {
   const path = join(folder, entry.name)
   if (entry.isSymbolicLink()) return
@@ -38,7 +38,7 @@ async function makeEntryReadOnly(folder: string, entry: Dirent): Promise<void> {
   await chmod(path, 0o555)
 }
 
-/** Sized for the largest known agent program. Links must stay inside the archive. */
+/** Limits of an uploaded archive, sized for the largest known agent program. Links must stay inside the archive. */
 const LIMITS = {
   entries: 50_000,
   fileBytes: 512 * 1024 ** 2,
