@@ -125,7 +125,7 @@ export const isolationSettings = (pids: number) => ({
   IpcMode: 'private',
 })
 
-export const launcherMounts = (launcher: DockerLauncher | undefined) =>
+const launcherMounts = (launcher: DockerLauncher | undefined) =>
   launcher === undefined
     ? []
     : [
