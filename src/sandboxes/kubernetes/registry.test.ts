@@ -60,7 +60,7 @@ test('a token service that does not accept the password is named without the pas
 })
 
 test.each<[string, Handler, typeof SandboxUnavailable, RegExp]>([
-  ['another content', (_, response) => answer(response, 200, {}, 'x'), SandboxUnavailable, /another content/],
+  ['content of another digest', (_, response) => answer(response, 200, {}, 'x'), SandboxUnavailable, /does not match/],
   ['a missing permission', (_, response) => answer(response, 403, {}, 'no'), SandboxUnavailable, /may not read .*: no/],
   ['a full disk', (_, response) => answer(response, 503, {}, 'full'), SandboxUnreachable, /answered 503: full/],
   [
