@@ -14,6 +14,15 @@ test('without any setting the defaults hold', () => {
   expect(readConfig({ ASSAY_PORT: '' }).port).toBe(4000)
 })
 
+test('decodes the header values of the trace collector and uses invalid escapes unchanged', () => {
+  const headers = (value: string) =>
+    readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector', OTEL_EXPORTER_OTLP_HEADERS: `x-key=${value}` })
+      .tracing?.headers
+  expect(headers('a%20b')).toEqual({ 'x-key': 'a b' })
+  expect(headers('100%')).toEqual({ 'x-key': '100%' })
+  expect(headers('%ff')).toEqual({ 'x-key': '%ff' })
+})
+
 test('model servers on the machine itself are for its owner, while the API listens on no other address', () => {
   const networks = (environment: Record<string, string>) => [...readConfig(environment).modelNetworks]
   expect(networks({})).toMatchObject([['local', [{ address: '127.0.0.0' }, { address: '::1' }]]])

@@ -15,7 +15,7 @@ const SANDBOX_IDS = sandboxChoices.map(({ id }) => id).join(', ')
 /** Starts per second and core that the lightest sandboxes reach. */
 const STARTS_PER_CORE = 10
 
-/** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
+/** All settings of the operator, as environment variables. `docs/operations.md` explains each; a test compares the two lists. */
 const Settings = z.object({
   ASSAY_DATA: z.string().min(1).refine(isOnDisk, 'must be a folder on a disk').default('./.assay'),
   ASSAY_PORT: port().default(4000),
@@ -68,7 +68,7 @@ const Settings = z.object({
   ASSAY_BOOTSTRAP_KEY: z.string().refine(isKey, 'must be a key as `assay keys generate` prints it').optional(),
   ASSAY_OPERATOR_KEY: z
     .string()
-    .refine(isStrong, 'is too weak: 24 characters or more, as `assay keys generate` prints them')
+    .refine(isStrongKey, 'is too weak: 24 characters or more, as `assay keys generate` prints them')
     .optional(),
   ASSAY_SECRET_KEY: z.string().min(1).optional(),
   ASSAY_CREDENTIAL_STORAGE: z.enum(['on', 'off'], 'must be on or off').default('on'),
@@ -142,8 +142,8 @@ export type Config = {
   /** Allows webhooks to private addresses and over plain http. */
   webhooksPrivate: boolean
   /**
-   * `url` is the gateway's address for workers; default: the gateway of their process. Without a port, `serve` uses
-   * any.
+   * `url` is the gateway's address for workers; default: the gateway of their process. If `port` is undefined, `serve`
+   * uses any free port and `gateway` its default port.
    */
   gateway: { url: string | undefined; host: string; port: number | undefined }
   /** Owner under which each workspace publishes plain git repositories, by logins. */
@@ -176,7 +176,7 @@ export type Config = {
   /** Maximum memory of all jobs on this machine, over all of its workers. */
   workerMemoryMb: number
   workerStartsPerSecond: number
-  /** How long an unreachable sandbox engine may stay away before comparisons are paused. */
+  /** How long a sandbox engine may be unreachable before comparisons are paused. */
   sandboxPatienceMs: number
   /** Trials that run at once with one credential, over all workers. Undefined: no limit. */
   credentialTrials: { sandbox: number | undefined; model: number | undefined }
@@ -199,6 +199,7 @@ export type ConfigEnvironment = Record<string, string | undefined>
 /** An invalid setting. The message names it and never quotes a value that could be a secret. */
 export class ConfigError extends Error {}
 
+/** Reads and checks all settings. An empty variable counts as not set. Throws `ConfigError`. */
 export function readConfig(environment: ConfigEnvironment): Config {
   const given = withoutEmpty(environment)
   const settings = parseSettings(Settings, given)
@@ -238,7 +239,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     dockerCertificates: findDockerCertificates(settings, environment),
     kubernetesSettings: settings.ASSAY_KUBERNETES,
     buildHosts: settings.ASSAY_BUILD_HOSTS,
-    imageDiskBytes: settings.ASSAY_IMAGE_DISK_GB && settings.ASSAY_IMAGE_DISK_GB * 1e9,
+    imageDiskBytes: settings.ASSAY_IMAGE_DISK_GB === undefined ? undefined : settings.ASSAY_IMAGE_DISK_GB * 1e9,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
     workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,
     workerStartsPerSecond: settings.ASSAY_WORKER_STARTS,
@@ -254,7 +255,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
   }
 }
 
-/** Returns the folder of Docker's certificates, as its own command finds it. */
+/** Finds the folder of Docker's certificates in the same way as the `docker` command. */
 const findDockerCertificates = (
   settings: z.output<typeof Settings>,
   { HOME }: ConfigEnvironment,
@@ -284,7 +285,7 @@ export function findDefaultSetting(name: string): string | undefined {
   return value === undefined ? undefined : String(value)
 }
 
-/** Returns what is wrong with the value of a setting, or undefined. */
+/** Returns the error message for the value of a setting, or undefined if the value is valid. */
 export function findSettingProblem(name: string, value: string): string | undefined {
   const shape: Record<string, z.ZodType> = Settings.shape
   const issue = shape[name]?.safeParse(value).error?.issues[0]
@@ -296,15 +297,23 @@ function toTracing(settings: z.infer<typeof Settings>): TracingSettings | undefi
   return endpoint === undefined ? undefined : { endpoint, headers, serviceName: settings.OTEL_SERVICE_NAME }
 }
 
-/** Parses `name=value`, in which the value is percent-encoded. */
+/** Parses `name=value`. The value is percent-encoded; one with an invalid escape is used unchanged. */
 function parseHeader(pair: string): [string, string] {
   const at = pair.indexOf('=')
-  const value = pair.slice(at + 1).trim()
-  return [pair.slice(0, at).trim(), /%(?![0-9a-f]{2})/i.test(value) ? value : decodeURIComponent(value)]
+  return [pair.slice(0, at).trim(), decodeHeaderValue(pair.slice(at + 1).trim())]
+}
+
+function decodeHeaderValue(value: string): string {
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
+  }
 }
 
 const UPSTREAM_PREFIX = 'ASSAY_GATEWAY_UPSTREAM_'
 
+/** Reads `ASSAY_GATEWAY_UPSTREAM_<PROVIDER>`: base URLs by provider, in lower case and with hyphens. */
 function readUpstreams(given: ConfigEnvironment): Record<string, string> {
   const named = Object.entries(given).filter(([name]) => name.startsWith(UPSTREAM_PREFIX))
   return Object.fromEntries(
@@ -330,8 +339,8 @@ function parseModelNetworks(text: string): ModelNetworks | undefined {
 }
 
 /**
- * The owner of a machine may use model servers on it: an API that listens on a loopback address only serves programs of
- * the same machine, and `local` is the workspace of its owner.
+ * Allows the workspace `local` to use model servers on this machine if the API listens on a loopback address: it then
+ * only serves programs of the same machine, and `local` is the workspace of the machine's owner.
  */
 function defaultModelNetworks(host: string): ModelNetworks {
   if (!['127.0.0.1', '::1', 'localhost'].includes(host)) return new Map()
@@ -363,18 +372,21 @@ function httpUrl() {
     .transform((url) => url.replace(/\/+$/, ''))
 }
 
-/** Guards against /proc, where Node's recursive mkdir never returns because nothing can be created. */
+/** Returns false for paths in /proc and /sys. Nothing can be created there, and Node's recursive mkdir never returns. */
 function isOnDisk(path: string): boolean {
   return !/^\/(proc|sys)(\/|$)/.test(resolve(path))
 }
 
-function isStrong(key: string): boolean {
-  return /^[\x21-\x7e]{24,}$/.test(key) && new Set(key).size >= 8
+const DISTINCT_CHARACTERS_MIN = 8
+
+/** Returns true for 24 or more visible ASCII characters that are not repetitions of a few. */
+function isStrongKey(key: string): boolean {
+  return /^[\x21-\x7e]{24,}$/.test(key) && new Set(key).size >= DISTINCT_CHARACTERS_MIN
 }
 
-/** Memory of the machine, or of the container that this process runs in. */
+/** Returns the memory of the machine, or of the container that this process runs in. */
 function machineMemoryMb(): number {
-  // If no container sets a limit, this is 0, or more than the machine has.
-  const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
-  return Math.floor(Math.min(totalmem(), constrained) / 2 ** 20)
+  // Without a limit of a container, Node returns 0 or more memory than the machine has.
+  const containerBytes = process.constrainedMemory() || Number.POSITIVE_INFINITY
+  return Math.floor(Math.min(totalmem(), containerBytes) / 2 ** 20)
 }
