@@ -49,7 +49,7 @@ import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { updateResults } from './results/results.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
-import { type Services, toCredentialDeps } from './services.ts'
+import type { Services } from './services.ts'
 import { createProblemPages, previewPageRoute, type SiteDeps, siteReads, siteRoutes } from './site/routes.ts'
 import { resultsWithdrawn } from './site/schema.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/enqueue.ts'
@@ -96,7 +96,7 @@ export const routeGroups = (services: Services): RouteGroup[] => [
   },
   {
     name: 'Credentials',
-    routes: credentialRoutes(toCredentialDeps(services)),
+    routes: credentialRoutes(services.credentials),
   },
   {
     name: 'Models',
@@ -154,7 +154,7 @@ export const routeGroups = (services: Services): RouteGroup[] => [
 ]
 
 const toRepositoryDeps = (services: Services) => ({
-  ...toCredentialDeps(services),
+  ...services.credentials,
   codeHost: services.codeHost,
   gitAllow: services.config.gitAllow,
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
@@ -221,7 +221,7 @@ export const toBenchmarkDeps = (services: Services) => ({
   draftsFolder: draftsFolder(services),
   buildHosts: services.config.buildHosts,
   registryKey: async (workspaceId: string) => {
-    const opened = await openNewestSecret(toCredentialDeps(services), workspaceId, HARBOR_REGISTRY)
+    const opened = await openNewestSecret(services.credentials, workspaceId, HARBOR_REGISTRY)
     return opened?.secret.apiKey
   },
 })
@@ -378,10 +378,10 @@ const toValidatorDeps = ({ database, blobs, validate, trialsFolder }: Services) 
 
 /** Creates the health check of workspaces. Concurrent requests share the checks of the service itself. */
 function createHealthCheck(services: Services) {
-  const { database, blobs, log } = services
+  const { database, blobs, credentials, log } = services
   const checkService = shareRuns(() =>
     runChecks([...readinessChecks(services), blobsCheck(blobs), workersCheck(database)]),
   )
-  const deps = { db: database.db, credentials: toCredentialDeps(services), log, checkService }
+  const deps = { db: database.db, credentials, log, checkService }
   return (workspaceId: string) => checkWorkspace(deps, workspaceId)
 }

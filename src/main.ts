@@ -3,7 +3,13 @@ import { reportCapabilities } from './catalog/capabilities.ts'
 import { limitCredentials } from './comparisons/trials/queue/queue.ts'
 import type { Config } from './config.ts'
 import { announceKeys } from './credentials/master-key.ts'
-import { startModelGateway } from './model-gateway.ts'
+import { resolveUpstream } from './credentials/providers.ts'
+import type { Secret } from './credentials/seal.ts'
+import { type OpenedSecret, openSecret } from './credentials/secrets.ts'
+import { createGatewayCounters, type GatewayDeps } from './gateway/call-context.ts'
+import { type Gateway, type ListenAddress, startGateway } from './gateway/gateway.ts'
+import type { Grant } from './gateway/ledger.ts'
+import type { GatewayOptions } from './gateway/options.ts'
 import { startPruning } from './operate/prune.ts'
 import { createDataFolder, readDisk } from './platform/data-folder.ts'
 import { requireRightClock, watchClock } from './platform/db/clock.ts'
@@ -11,12 +17,14 @@ import { countWaitingJobs, type JobHandler, limitWorkspaceJobs } from './platfor
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import { listen } from './platform/listen.ts'
 import type { Log } from './platform/log.ts'
+import { createOpenStream } from './platform/outbound/open-stream.ts'
 import { listenForChanges } from './results/cache.ts'
 import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
 import { limitGeneration } from './taskgen/pipeline/enqueue.ts'
 import { limitDeliveries } from './webhooks/emit.ts'
 import { refreshBuild } from './workspace-app/build.ts'
+import { createOperatorKeyTest } from './workspaces/authenticate.ts'
 import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspaces.ts'
 
 /**
@@ -35,6 +43,7 @@ type RunningRole = {
 /** Time that requests and jobs have to finish when the process stops. */
 const GRACE_MS = 10_000
 
+/** Starts one role of the service. If a part fails to start, the parts that already run are stopped. */
 export async function start(role: ServiceRole, config: Config, log: Log): Promise<RunningRole> {
   createDataFolder(config.dataFolder)
   await using undo = new AsyncDisposableStack()
@@ -45,7 +54,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   if (runsJobs) await requireRightClock(store.database.db)
   const services = await openServices(config, store.database, log)
   services.metrics.gauge('assay_jobs_queued', 'Jobs of all processes that wait for a worker', () =>
-    // A scrape must not fail with the database: the other numbers explain what happens.
+    // Reports NaN while the database is unavailable: a scrape still needs the other metrics.
     countWaitingJobs(store.database.db).catch(() => Number.NaN),
   )
   addDiskMetrics(services)
@@ -53,7 +62,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   const holdsMasterKey = startKeyWatch(services, undo)
   const clock = await watchClock({ db: store.database.db, log })
   undo.defer(clock.stop)
-  // Before the API listens, so that no request with the key is refused.
+  // The key is stored before the API listens, so that no request with it is refused.
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
 
   const isGateway = role === 'serve' || role === 'gateway'
@@ -68,8 +77,8 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   }
   const isApi = role === 'serve' || role === 'api'
   const url = isApi ? await startApi(services, undo) : (gatewayUrl ?? (await startWorkerHealth(services, undo)))
-  // Last, because a created key must be shown and a failed start shows nothing. Only the API creates one: the output of
-  // workers and gateways may go elsewhere.
+  // The first key is created last, because it must be shown and a failed start shows nothing. Only the API creates it: the
+  // output of workers and gateways may be discarded.
   const newKey = isApi ? await createFirstWorkspace(store.database.db) : undefined
 
   const running = undo.move()
@@ -83,8 +92,8 @@ function addDiskMetrics({ metrics, config: { dataFolder } }: Services): void {
 }
 
 /**
- * Watches the master key. The returned function tells whether this process has the key in use; without it, it must not
- * accept work.
+ * Watches the master key. The returned function tells whether this process has the key in use; a process without it must
+ * not accept work.
  */
 function startKeyWatch({ database, keyring, log }: Services, undo: AsyncDisposableStack): () => boolean {
   if (!keyring) return () => true
@@ -110,24 +119,61 @@ async function startRoleGateway(
   return gateway.url
 }
 
+/**
+ * Starts the gateway of this process, the only part that opens the keys of model providers. `holdsMasterKey` tells whether
+ * it can open them. Default: always.
+ */
+export const startModelGateway = (
+  services: Services & { holdsMasterKey?: () => boolean },
+  address: ListenAddress,
+  options: Partial<GatewayOptions> = {},
+): Promise<Gateway> => startGateway(toGatewayDeps(services), address, options)
+
+const toGatewayDeps = ({
+  ledger,
+  credentials,
+  config,
+  blobs,
+  log,
+  metrics,
+  holdsMasterKey,
+}: Parameters<typeof startModelGateway>[0]): GatewayDeps => ({
+  ledger,
+  blobs,
+  openStream: createOpenStream(),
+  openSecret: async (grant) =>
+    selectSecret(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
+  resolveUpstream: async (terms, workspaceId) =>
+    resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(credentials.db, workspaceId)),
+  log,
+  holdsMasterKey,
+  counters: createGatewayCounters(metrics),
+  metrics: { ...metrics, isOperatorKey: createOperatorKeyTest(config.operatorKey) },
+})
+
+/** Returns a secret only if it belongs to the provider of the grant. */
+function selectSecret({ terms }: Grant, opened: OpenedSecret | undefined): Secret | undefined {
+  return opened?.kind === 'model' && opened.provider === terms.provider ? opened.secret : undefined
+}
+
 function startWorkers(services: Services, mayClaim: () => boolean): () => Promise<void> {
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
   const sandboxWorkers = new Map<string, Worker>()
-  const work = (handlers: JobHandler[], { slots = config.workerSlots, firstJobSlots = 0 } = {}): Worker => {
+  const addWorker = (handlers: JobHandler[], { slots = config.workerSlots, firstJobSlots = 0 } = {}): Worker => {
     const worker = startWorker({ database, handlers, log, mayClaim, ...toWorkerLimits(config), slots, firstJobSlots })
     workers.push(worker)
     return worker
   }
   // A few workspaces may take all slots. Others then have slots for one job each.
   const generationSlots = GENERATION_SLOTS_FACTOR * config.workerSlots
-  work(serviceJobs(services), { firstJobSlots: config.workerSlots })
-  work(generationJobs(services), { slots: generationSlots, firstJobSlots: generationSlots })
-  work(deliveryJobs(services), { slots: DELIVERY_SLOTS })
+  addWorker(serviceJobs(services), { firstJobSlots: config.workerSlots })
+  addWorker(generationJobs(services), { slots: generationSlots, firstJobSlots: generationSlots })
+  addWorker(deliveryJobs(services), { slots: DELIVERY_SLOTS })
   // Trials have separate workers, so that trials that take hours do not delay a submission. A sandbox's worker runs only
   // while the sandbox is available; otherwise other processes run its trials.
   const capabilities = reportCapabilities({ db: database.db, log }, services.sandboxes, (name, available) => {
-    if (available) sandboxWorkers.set(name, work(sandboxJobs(services, name)))
+    if (available) sandboxWorkers.set(name, addWorker(sandboxJobs(services, name)))
     else void sandboxWorkers.get(name)?.stop(GRACE_MS)
   })
   const sum = (name: 'running' | 'done' | 'failed') => workers.reduce((all, worker) => all + worker.counts()[name], 0)
@@ -140,10 +186,13 @@ function startWorkers(services: Services, mayClaim: () => boolean): () => Promis
   }
 }
 
-/** A workspace gets one part of these slots, so that servers that never answer delay only its own batches. */
+/**
+ * Slots for batches, as a multiple of `ASSAY_WORKER_SLOTS`. `limitGeneration` limits each workspace to `ASSAY_WORKER_SLOTS`
+ * of them, so that servers that never answer delay only its own batches.
+ */
 const GENERATION_SLOTS_FACTOR = 4
 
-/** Deliveries only wait, each for at most 15 s. */
+/** Slots for webhook deliveries. A delivery only waits for its receiver, for at most 15 s. */
 const DELIVERY_SLOTS = 64
 
 const toWorkerLimits = ({ workerMemoryMb, workerStartsPerSecond }: Config) => ({

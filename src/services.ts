@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createSandboxValidator, type Validator } from './batches/validate.ts'
 import type { TestableSandbox } from './catalog/capabilities.ts'
 import { createModelTrustLookup, listCustomProviders } from './catalog/custom-models.ts'
-import { sandboxChoices, toEngineCapability } from './catalog/sandboxes.ts'
+import { type SandboxChoice, sandboxChoices, toEngineCapability } from './catalog/sandboxes.ts'
 import { type ComparisonEvents, createComparisonEvents } from './comparisons/events.ts'
 import type { OnStep } from './comparisons/state.ts'
 import { createStatisticsCache, type StatisticsCache } from './comparisons/statistics/statistics.ts'
@@ -64,11 +64,7 @@ export type Services = {
   sandboxes: readonly TestableSandbox[]
   /** Folder of trial output that is not stored yet. */
   trialsFolder: string
-  /**
-   * Waiting times: of a submission for a worker with its sandbox, of a failed trial before its retry, of a batch for a
-   * sandbox, of a webhook for its receiver, and of the server for a request body.
-   */
-  waits: { workerMs: number; retryMs: number; sandboxMs: number; webhookMs?: number; bodyMs?: number }
+  waits: WaitingTimes
   /** Test hook, called between the writes of a submission or a trial. */
   step?: OnStep | undefined
   /** Test hook, called between the writes of a batch. */
@@ -83,6 +79,20 @@ export type Services = {
   setListeningUrl: (url: string) => void
 }
 
+type WaitingTimes = {
+  /** Maximum time that a submission waits for a worker with its sandbox. */
+  workerMs: number
+  /** Time before a failed trial is retried. */
+  retryMs: number
+  /** Time after which a batch looks again for a worker with its sandbox. */
+  sandboxMs: number
+  /** Maximum time for the receiver of a webhook to respond. Default: that of `deliverJob`. */
+  webhookMs?: number
+  /** Maximum time for a request body to arrive. Default: 30 s. */
+  bodyMs?: number
+}
+
+/** Opens the services of one process. Needs a migrated database. */
 export async function openServices(config: Config, database: Database, log: Log): Promise<Services> {
   const outbound = createOutbound()
   let gatewayUrl = config.gateway.url
@@ -149,6 +159,7 @@ function createSelfTest(provider: SandboxProvider, db: Db, trialsFolder: string)
   let reapedAt = Number.NEGATIVE_INFINITY
   return async () => {
     const lastReap = reapedAt
+    // Stays at this value if the test or the removal throws, so that the next test that passes removes leftovers.
     reapedAt = Number.NEGATIVE_INFINITY
     const capabilities = await provider.selfTest()
     const isDue = performance.now() - lastReap > REAP_MS
@@ -176,15 +187,12 @@ const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSand
       },
     }))
 
+/** Opens the providers of the sandboxes that `ASSAY_SANDBOXES` lists. Default: all for which the configuration suffices. */
 function openProviders(config: Config, log: Log): SandboxProviders {
-  const offered = sandboxChoices.filter(
-    ({ id, requiredConfig: field }) =>
-      config.sandboxes?.includes(id) ?? (field === null || config[field] !== undefined),
-  )
-  return openSandboxProviders(
-    offered.map(({ id }) => id),
-    { ...config, log },
-  )
+  const isOffered = ({ id, requiredConfig: field }: SandboxChoice): boolean =>
+    config.sandboxes?.includes(id) ?? (field === null || config[field] !== undefined)
+  const ids = sandboxChoices.filter(isOffered).map(({ id }) => id)
+  return openSandboxProviders(ids, { ...config, log })
 }
 
 export const toCredentialDeps = ({

@@ -8,13 +8,14 @@ import { Outage } from './platform/errors.ts'
 import type { Log } from './platform/log.ts'
 import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
-/** The configured database, kept running if it is the embedded one. `migrated` lists the migrations that ran now. */
+/** An open database. `migrated` lists the migrations that were applied when it was opened. */
 type DatabaseStore = { database: Database; migrated: string[]; stop(): Promise<void> }
 
-const DATABASE_WAIT_MS = 30_000
-
+/** Opens and migrates the configured database. The embedded one is started, and restarted whenever it ends. */
 export async function openStore(config: Config, log: Log, { migrates = true } = {}): Promise<DatabaseStore> {
-  const store = config.databaseUrl ? await openNamed(config.databaseUrl, config, log) : await openEmbedded(config, log)
+  const store = config.databaseUrl
+    ? await openExternal(config.databaseUrl, config, log)
+    : await openEmbedded(config, log)
   if (!migrates) return { ...store, migrated: [] }
   try {
     return { ...store, migrated: await migrate(store.database.db) }
@@ -44,6 +45,8 @@ async function openEmbedded(config: Config, log: Log): Promise<OpenedDatabase> {
   }
 }
 
+const RESTART_PAUSE_MS = 1000
+
 /** Restarts the embedded server when it ends. Its address stays the same, so that pools reconnect. */
 function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(): Promise<void> } {
   let current = first
@@ -53,16 +56,17 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
       await current.lost
       if (isStopping) return
       log.warn('embedded database ended; restarting it')
-      current = await restart().catch(() => current)
+      current = await restart()
     }
   }
+  // Returns the old server if the start fails: it has ended, so `watch` tries again.
   const restart = async (): Promise<EmbeddedPostgres> => {
     try {
       return await startPostgres({ folder })
     } catch (error) {
       log.error({ error }, 'starting the embedded database failed')
-      await wait(1000)
-      throw error
+      await wait(RESTART_PAUSE_MS)
+      return current
     }
   }
   const watching = watch()
@@ -77,7 +81,7 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
   }
 }
 
-async function openNamed(url: string, config: Config, log: Log): Promise<OpenedDatabase> {
+async function openExternal(url: string, config: Config, log: Log): Promise<OpenedDatabase> {
   const database = connect(url, {
     max: config.databaseConnections,
     onError: (error) => log.warn({ error }, 'database connection lost'),
@@ -91,7 +95,12 @@ async function openNamed(url: string, config: Config, log: Log): Promise<OpenedD
   }
 }
 
-/** Waits for a database that starts at the same time. Logs at once and then every 10 s. */
+/** Maximum wait for a database that starts at the same time as this process. */
+const DATABASE_WAIT_MS = 30_000
+const LOG_EVERY_MS = 10_000
+const POLL_MS = 500
+
+/** Waits until the database responds. Logs at once and then every `LOG_EVERY_MS`. */
 async function waitUntilReachable(database: Database, log: Log): Promise<void> {
   const deadline = Date.now() + DATABASE_WAIT_MS
   let logAt = 0
@@ -104,11 +113,9 @@ async function waitUntilReachable(database: Database, log: Log): Promise<void> {
       log.warn({ reason: describeError(connectionError) }, 'waiting for the database of DATABASE_URL')
       logAt = Date.now() + LOG_EVERY_MS
     }
-    await wait(500)
+    await wait(POLL_MS)
   }
 }
-
-const LOG_EVERY_MS = 10_000
 
 /** Returns the connection error, or undefined if the database responds. */
 async function findConnectionError(database: Database): Promise<Error | undefined> {
@@ -121,7 +128,7 @@ async function findConnectionError(database: Database): Promise<Error | undefine
   }
 }
 
-/** Falls back to the code: Node's error for several addresses has an empty message. */
+/** Returns the message of an error, or its code: Node's error for a host with several addresses has an empty message. */
 const describeError = (error: Error): string => error.message || ('code' in error ? String(error.code) : error.name)
 
 export function toDatabaseUrl(connection: PostgresConnection): string {

@@ -6,7 +6,7 @@ import { checkCredential, createCredential, listCredentialProviders } from '../c
 import type { Gateway } from '../gateway/gateway.ts'
 import { openModelConnection, resolveModelTerms } from '../gateway/model-connection.ts'
 import { mini } from '../harnesses/mini.ts'
-import { startModelGateway } from '../model-gateway.ts'
+import { startModelGateway } from '../main.ts'
 import { findModel } from './models.ts'
 import { addModel, listModels } from './schema.ts'
 

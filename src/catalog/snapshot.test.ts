@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findModelUrl } from '../credentials/providers.ts'
+import { resolveUpstream } from '../credentials/providers.ts'
 import { LEVELS } from '../harnesses/model-access.ts'
 import { findPricesAt, type Prices } from './model.ts'
 import { snapshot } from './models.ts'
@@ -10,7 +10,8 @@ test('the snapshot has a few dozen distinct models of known providers', () => {
   expect(models.length).toBeGreaterThanOrEqual(25)
   expect(new Set(models.map(({ catalogId }) => catalogId)).size).toBe(models.length)
   expect(models.filter(({ catalogId, provider, name }) => catalogId !== `${provider}/${name}`)).toEqual([])
-  expect(models.filter(({ provider }) => findModelUrl(provider) === undefined)).toEqual([])
+  for (const { provider } of models)
+    expect(resolveUpstream({ provider, baseUrl: null }, {}, 'operator').url).toMatch(/^https:/)
 })
 
 test.each(models)('the levels of $catalogId come in order, each once, and the default is one of them', (model) => {

@@ -93,13 +93,25 @@ const modelApis: ModelApi[] = [
   },
 ]
 
-/** Finds the default address of a known model provider. See `findUpstream` for the operator's address. */
-export const findModelUrl = (provider: string): string | undefined =>
-  modelApis.find((api) => api.provider === provider)?.baseUrl
-
 /** Finds the operator's address for a provider, which replaces its own. */
-export const findUpstream = (upstreams: Record<string, string>, provider: string): string | undefined =>
+const findUpstream = (upstreams: Record<string, string>, provider: string): string | undefined =>
   upstreams[provider.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')]
+
+/**
+ * Returns the address of a model provider: the operator's, else `baseUrl`, the address of a custom model, else the
+ * provider's published one. `trust` applies to `baseUrl`.
+ */
+export function resolveUpstream(
+  { provider, baseUrl }: { provider: string; baseUrl: string | null },
+  upstreams: Record<string, string>,
+  trust: Trust,
+): { url: string; trust: Trust } {
+  const configured = findUpstream(upstreams, provider)
+  if (configured === undefined && baseUrl !== null) return { url: baseUrl, trust }
+  const url = configured ?? modelApis.find((api) => api.provider === provider)?.baseUrl
+  if (url === undefined) throw new Error(`Unknown model provider ${provider}.`)
+  return { url, trust: 'operator' }
+}
 
 const createModelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi): ProviderDefinition => ({
   kind: 'model',

@@ -176,7 +176,7 @@ async function sendProbe(
   timeouts: CallTimeouts,
 ): Promise<Attribution> {
   const { path, body, headers } = wire.buildProbe(grant.terms.model)
-  const { url, trust } = await runtime.findUpstream(grant.terms, wire.protocol, grant.workspaceId)
+  const { url, trust } = await runtime.resolveUpstream(grant.terms, grant.workspaceId)
   // The key is the one of the failed call: it may have been replaced since.
   const keyNames = Object.keys(wire.authHeaders(''))
   const keyHeaders = Object.entries(sent.headers).filter(([name]) => keyNames.includes(name))

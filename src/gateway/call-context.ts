@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream'
 import type { Secret } from '../credentials/seal.ts'
-import type { Protocol } from '../harnesses/model-access.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Log } from '../platform/log.ts'
 import type { Metrics } from '../platform/metrics.ts'
@@ -24,7 +23,7 @@ export type GatewayDeps = {
   /** Returns the current secret of the provider, or undefined if the credential no longer exists. */
   openSecret: (grant: Grant) => Promise<Secret | undefined>
   /** Returns the address of a grant's provider, and how far it is trusted. */
-  findUpstream: (terms: Terms, protocol: Protocol, workspaceId: string) => Upstream | Promise<Upstream>
+  resolveUpstream: (terms: Terms, workspaceId: string) => Upstream | Promise<Upstream>
   /** Stores the bodies of calls for grants that record them. */
   blobs?: Blobs | undefined
   log: Log

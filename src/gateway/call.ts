@@ -200,13 +200,13 @@ const limitOutput = async (
 }
 
 async function buildUpstreamRequest(
-  { findUpstream, openStream }: GatewayRuntime,
+  { resolveUpstream, openStream }: GatewayRuntime,
   { grant, wire, request }: CallContext,
   secret: Secret,
   body: Buffer,
 ): Promise<UpstreamRequest> {
   const { model, cloud } = grant.terms
-  const { url, trust } = await findUpstream(grant.terms, wire.protocol, grant.workspaceId)
+  const { url, trust } = await resolveUpstream(grant.terms, grant.workspaceId)
   const path = wire.rewritePath(request.path, { model })
   return {
     url: buildTargetUrl(url, path) + buildUpstreamQuery(request.query),

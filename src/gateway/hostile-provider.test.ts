@@ -79,8 +79,8 @@ test.each<[string, string]>([
   ['a hint before', `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n${HEAD}\r\n${BODY}`],
 ])('relays and settles an answer once with %s', async (_, raw) => {
   await using provider = await rawProvider((socket) => socket.end(raw))
-  const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  await using fixture = await openGatewayFixture(() => {}, { ...inDatabase(), tools: { findUpstream } })
+  const resolveUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+  await using fixture = await openGatewayFixture(() => {}, { ...inDatabase(), tools: { resolveUpstream } })
   const sandbox = await fixture.sandbox({ workspaceId })
 
   const answer = await sandbox.post('/v1/messages', messagesRequest())
@@ -99,8 +99,8 @@ test.each<[string, string]>([
   ['a number that is no status', `HTTP/1.1 099 Odd\r\n${HEAD}\r\n${BODY}`],
 ])('leaves no call open after %s', async (_, raw) => {
   await using provider = await rawProvider((socket) => socket.end(raw))
-  const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  await using fixture = await openGatewayFixture(() => {}, { ...inDatabase(), tools: { findUpstream } })
+  const resolveUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+  await using fixture = await openGatewayFixture(() => {}, { ...inDatabase(), tools: { resolveUpstream } })
   const sandbox = await fixture.sandbox({ workspaceId })
   const answer = await sandbox.post('/v1/messages', messagesRequest())
   await answer.text().catch(() => '')

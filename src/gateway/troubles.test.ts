@@ -112,7 +112,7 @@ test('refuses calls of a deleted credential before anything is sent', async () =
 
 test('retries an unreachable provider, at no cost', async () => {
   await using fixture = await openGatewayFixture(() => {}, {
-    tools: { findUpstream: () => ({ url: 'http://127.0.0.1:9', trust: 'operator' }) },
+    tools: { resolveUpstream: () => ({ url: 'http://127.0.0.1:9', trust: 'operator' }) },
   })
   const sandbox = await fixture.sandbox()
 
@@ -124,7 +124,7 @@ test('retries an unreachable provider, at no cost', async () => {
 
 test('refuses private addresses of custom models', async () => {
   await using fixture = await openGatewayFixture((response) => sendJson(response, message()), {
-    tools: { findUpstream: ({ baseUrl }) => ({ url: baseUrl ?? '', trust: 'client' }) },
+    tools: { resolveUpstream: ({ baseUrl }) => ({ url: baseUrl ?? '', trust: 'client' }) },
   })
   for (const baseUrl of [
     `http://127.0.0.1:${fixture.provider.port}`,

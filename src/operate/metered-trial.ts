@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { findModelSecret } from '../credentials/providers.ts'
+import { findModelSecret, resolveUpstream } from '../credentials/providers.ts'
 import type { Secret } from '../credentials/seal.ts'
 import { explainTrial } from '../gateway/explanation.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
@@ -9,7 +9,6 @@ import { openModelConnection, resolveModelTerms } from '../gateway/model-connect
 import type { GrantTotals } from '../gateway/totals.ts'
 import { applyVerdict, decideVerdict, type ModelTrialClass } from '../gateway/verdict.ts'
 import type { Harness } from '../harnesses/harness.ts'
-import { resolveUpstream } from '../model-gateway.ts'
 import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
 import { createOpenStream } from '../platform/outbound/open-stream.ts'
@@ -76,7 +75,7 @@ export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, secret
       openStream: createOpenStream(),
       openSecret: async ({ terms }) => secret ?? findModelSecret(config.environment, terms.provider),
       // The user who runs this process may connect to any address of the machine anyway.
-      findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
+      resolveUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
       log,
       counters: { countSettlement: () => {}, countRefusal: () => {}, countRetry: () => {} },
     },

@@ -111,8 +111,8 @@ inSandboxes(({ runner, isFull }) => {
   })
 
   test('every call through the gateway is metered at its level, and the budget ends the agent', async () => {
-    const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-    await using gateway = await openGateway(() => {}, { tools: { findUpstream } })
+    const resolveUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+    await using gateway = await openGateway(() => {}, { tools: { resolveUpstream } })
     provider.forget()
     says({ run: 'echo hello > hello.txt' }, { run: 'cat hello.txt' }, { say: 'Done.' })
     // The provider thinks for 1,024 tokens, which a model must be able to produce to be believed.

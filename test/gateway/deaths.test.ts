@@ -30,11 +30,11 @@ test("the ledger matches the provider's records when agents die during a stream"
   const turns = [{ say: TEXT.repeat(3) }]
   await using provider = await startTestProvider({ models: [MODEL], tasks: [{ match: 'Call', turns }], faults })
   const ledger = createStoredLedger(database.db)
-  const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+  const resolveUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   await using fixture = await openGatewayFixture(() => {}, {
     ledger,
     options: { drainMs: 200 },
-    tools: { findUpstream },
+    tools: { resolveUpstream },
   })
 
   const spent: { place: number; cost: number | null; sources: string; billed: number }[] = []

@@ -101,10 +101,10 @@ test('for 1,000 mixed calls the ledger matches the provider to the token or is m
   const faults = Array.from({ length: CALLS / 25 }, () => FAULTS).flat()
   await using provider = await startTestProvider({ keys: [KEY], models: [MODEL], tasks, faults })
   const ledger = createStoredLedger(database.db)
-  const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+  const resolveUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   // Calls with several faults are still answered.
   const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }
-  await using fixture = await openGatewayFixture(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
+  await using fixture = await openGatewayFixture(() => {}, { ledger, options: { retry }, tools: { resolveUpstream } })
   const terms = { ...TERMS, outputTokens: 2_000 }
   const sandbox = await fixture.sandbox({ workspaceId, callsMax: CALLS, terms })
 

@@ -1,6 +1,6 @@
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import { startModelGateway } from '../../src/model-gateway.ts'
+import { startModelGateway } from '../../src/main.ts'
 import { type Counts, openGenerationLab, startGenerationApp } from './generating.ts'
 import type { ScriptedStages } from './taskgen/scripted-stages.ts'
 

@@ -150,9 +150,9 @@ test.each(PROTOCOLS)('in %s: a stream without an end fails, and so does one that
 describe('through the gateway', () => {
   let fixture: GatewayFixture
   beforeAll(async () => {
-    const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+    const resolveUpstream = () => ({ url: provider.url, trust: 'operator' as const })
     fixture = await openGatewayFixture(() => {}, {
-      tools: { findUpstream, openSecret: async () => ({ apiKey: 't-1' }) },
+      tools: { resolveUpstream, openSecret: async () => ({ apiKey: 't-1' }) },
     })
   })
   afterAll(async () => fixture[Symbol.asyncDispose]())

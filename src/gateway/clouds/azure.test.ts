@@ -12,7 +12,7 @@ beforeAll(async () => {
   azure = await startAzure({ tasks: [{ match: 'hello', turns: [{ say: 'Done so.' }] }] })
   fixture = await openGatewayFixture(() => {}, {
     tools: {
-      findUpstream: () => ({ url: baseUrl, trust: 'operator' }),
+      resolveUpstream: () => ({ url: baseUrl, trust: 'operator' }),
       openSecret: async () => secret,
     },
   })

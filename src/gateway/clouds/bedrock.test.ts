@@ -58,7 +58,7 @@ beforeAll(async () => {
   })
   fixture = await openGatewayFixture(() => {}, {
     tools: {
-      findUpstream: () => ({ url: bedrock.url, trust: 'operator' }),
+      resolveUpstream: () => ({ url: bedrock.url, trust: 'operator' }),
       openSecret: async () => KEYS,
     },
   })

@@ -30,7 +30,7 @@ describe.each(CLOUD_FIXTURES)(
       fixture = await openGatewayFixture(() => {}, {
         log: createLog('debug', (line) => lines.push(line)),
         tools: {
-          findUpstream: () => ({ url: baseUrl(fake.url), trust: LOOPBACK }),
+          resolveUpstream: () => ({ url: baseUrl(fake.url), trust: LOOPBACK }),
           openSecret: async () => current,
         },
       })

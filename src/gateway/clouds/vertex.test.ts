@@ -24,7 +24,7 @@ beforeEach(async () => {
   vertex = await startVertex({ tasks: [{ match: 'hello', turns: [{ say: 'Done so.' }] }] })
   fixture = await openGatewayFixture(() => {}, {
     tools: {
-      findUpstream: () => ({ url: `${vertex.url}${VERTEX_BASE}`, trust }),
+      resolveUpstream: () => ({ url: `${vertex.url}${VERTEX_BASE}`, trust }),
       openSecret: async () => ({ serviceAccount: serviceAccount(vertex.url) }),
     },
   })

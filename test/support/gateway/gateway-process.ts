@@ -15,7 +15,7 @@ const gateway = await startGateway(
     ledger: createStoredLedger(database.db),
     openStream: createOpenStream(),
     openSecret: async () => ({ apiKey: KEY }),
-    findUpstream: () => ({ url: providerUrl, trust: 'operator' }),
+    resolveUpstream: () => ({ url: providerUrl, trust: 'operator' }),
     log: createLog('warn'),
     counters: createGatewayCounters(createMetrics()),
   },

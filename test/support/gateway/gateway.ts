@@ -98,7 +98,7 @@ export async function openGatewayFixture(
     ledger,
     openStream: createOpenStream(),
     openSecret: async () => ({ apiKey: KEY }),
-    findUpstream: () => ({ url: `http://127.0.0.1:${provider.port}`, trust: 'operator' }),
+    resolveUpstream: () => ({ url: `http://127.0.0.1:${provider.port}`, trust: 'operator' }),
     log: setup.log ?? createLog('silent'),
     counters: createGatewayCounters(metrics),
     metrics: { ...metrics, isOperatorKey: (key) => key === OPERATOR_KEY },

@@ -17,7 +17,7 @@ export async function startScriptedGateway(key: string, options: Partial<Gateway
       ledger,
       openStream: createOpenStream(),
       openSecret: async () => ({ apiKey: key }),
-      findUpstream: () => ({ url: provider.url, trust: 'operator' }),
+      resolveUpstream: () => ({ url: provider.url, trust: 'operator' }),
       log: createLog('silent'),
       counters: createGatewayCounters(createMetrics()),
     },
