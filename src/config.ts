@@ -15,7 +15,10 @@ const SANDBOX_IDS = sandboxChoices.map(({ id }) => id).join(', ')
 /** Starts per second and core that the lightest sandboxes reach. */
 const STARTS_PER_CORE = 10
 
-/** All settings of the operator, as environment variables. `docs/operations.md` explains each; a test compares the two lists. */
+/**
+ * All settings of the operator, as environment variables. `docs/operations.md` explains each; a test compares the two
+ * lists.
+ */
 const Settings = z.object({
   ASSAY_DATA: z.string().min(1).refine(isOnDisk, 'must be a folder on a disk').default('./.assay'),
   ASSAY_PORT: port().default(4000),

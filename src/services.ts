@@ -187,7 +187,10 @@ const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSand
       },
     }))
 
-/** Opens the providers of the sandboxes that `ASSAY_SANDBOXES` lists. Default: all for which the configuration suffices. */
+/**
+ * Opens the providers of the sandboxes that `ASSAY_SANDBOXES` lists. Default: all for which the configuration
+ * suffices.
+ */
 function openProviders(config: Config, log: Log): SandboxProviders {
   const isOffered = ({ id, requiredConfig: field }: SandboxChoice): boolean =>
     config.sandboxes?.includes(id) ?? (field === null || config[field] !== undefined)

@@ -85,6 +85,7 @@ const wasCutByProgram = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
 const PROBE_BYTES_MAX = 256 * 1024
 /** A provider that does not answer the smallest request within this time is out of order. */
 const PROBE_MS = 60_000
+/** Retry policy of a single probe. `attributeFailure` repeats probes itself. */
 const NO_RETRY = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
 /** Failures that excuse a trial, or stop all others, if a probe fails in the same way. */
 const EXCUSING_FAILURES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
@@ -111,24 +112,23 @@ async function attributeFailure(
   context.client.onLeaving(() => {
     hasClientLeft = true
   })
-  let { attribution, isStopping } = await probe(runtime, context, prepared)
-  if (!TRANSIENT_FAILURES.includes(attribution.failure)) return attribution
-  for (let pauseMs = firstMs; performance.now() < deadline && !isStopping; pauseMs *= 2) {
+  let last = await probe(runtime, context, prepared)
+  if (!TRANSIENT_FAILURES.includes(last.attribution.failure)) return last.attribution
+  for (let pauseMs = firstMs; performance.now() < deadline && !last.isStopping; pauseMs *= 2) {
     const untilDeadlineMs = deadline - performance.now()
-    const nextPauseMs = Math.min(pauseMs, PROBE_PAUSE_MAX_MS, untilDeadlineMs)
-    ;({ attribution, isStopping } = await probe(runtime, context, prepared, nextPauseMs))
-    if (!TRANSIENT_FAILURES.includes(attribution.failure)) return toInterruption(attribution)
+    last = await probe(runtime, context, prepared, Math.min(pauseMs, PROBE_PAUSE_MAX_MS, untilDeadlineMs))
+    if (!TRANSIENT_FAILURES.includes(last.attribution.failure)) return toInterruption(last.attribution)
     if (hasClientLeft) return INTERRUPTED
   }
   const others = await listOtherCalls(runtime, context, prepared, elapsedMs)
-  return others.some(hasReached) && !isStopping ? INTERRUPTED : attribution
+  return others.some(hasReached) && !last.isStopping ? INTERRUPTED : last.attribution
 }
 
 /** Returns the attribution of a call after which the provider answers again: either side may have caused the outage. */
 const toInterruption = (attribution: Attribution): Attribution =>
   attribution.failure === 'request' ? { ...attribution, failure: 'interrupted' } : attribution
 
-/** Lists the other calls of the trial. `elapsedMs`: only those that began after this call had lasted so long. */
+/** Lists the other calls of the trial. With `elapsedMs`, only those that began after this call had lasted that long. */
 async function listOtherCalls(
   { ledger }: GatewayRuntime,
   { grant }: CallContext,
@@ -142,7 +142,7 @@ async function listOtherCalls(
   return calls.filter((other) => other.id !== call.id && other.startedAt.getTime() >= since)
 }
 
-/** Tells whether a settled call reached the provider. One that did not has no status and costs nothing. */
+/** Tells whether a settled call reached the provider. A call that did not has no status and is metered at no cost. */
 const hasReached = ({ settledAt, status, costSource }: RecordedCall): boolean =>
   settledAt !== null && (status !== null || costSource !== 'metered')
 
@@ -208,7 +208,7 @@ async function sendProbe(
   return { failure: EXCUSING_FAILURES.includes(kind) ? kind : 'request', probeAnswer: null }
 }
 
-/** Part of `quietMs` for which the program must have made no other call. Less than 1, because timers are not exact. */
+/** Share of `quietMs` for which the program must have made no other call. Less than 1, because timers are not exact. */
 const QUIET_SHARE = 0.9
 
 /**

@@ -1,7 +1,7 @@
 import { serveTasks } from '../platform/threads/serve-tasks.ts'
 import { editBody, inspectBody, limitBody, meterBody } from './inspect-body.ts'
 
-/** Script of the threads that parse large bodies. */
+/** The functions that threads run on large bodies. This file is the script of these threads. */
 const tasks = { editBody, inspectBody, limitBody, meterBody }
 export type BodyTasks = typeof tasks
 

@@ -18,6 +18,7 @@ export type CallRecord = {
   text(status: number | null): string
 }
 
+/** Maximum size of a recorded body. The rest of a longer one is dropped. */
 const BYTES_MAX = 8 * 1024 * 1024
 
 export function startCallRecord(
@@ -56,6 +57,7 @@ function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): 
   return { bytes: all.length, body: hideKey(all.toString()).slice(0, BYTES_MAX) }
 }
 
+/** Shorter values are not replaced: they would occur in ordinary text. */
 const KEY_LENGTH_MIN = 4
 
 /** Replaces keys in any common encoding. Providers quote keys in errors, and some echo the request. */
@@ -96,8 +98,8 @@ export async function openCallBodies(
 const SWEEP_BATCH = 500
 
 /**
- * Deletes bodies that were recorded more than `days` ago. The blob is deleted before the reference to it, because a row
- * whose blob is missing does no harm.
+ * Deletes bodies that were recorded more than `days` ago. The blob is deleted before the reference to it: a row whose blob
+ * is missing does no harm, and a blob without a row would never be deleted.
  */
 export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<void> {
   for (;;) {

@@ -22,7 +22,7 @@ import type {
   ReserveResult,
   Settlement,
 } from './ledger.ts'
-import { CREDENTIAL_REFUSED, toRefusalMessage } from './problems.ts'
+import { toRefusalMessage } from './problems.ts'
 import { readRequestBody } from './request-body.ts'
 import {
   computeCoveredOutput,
@@ -47,7 +47,7 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
   if (call.kind === 'generate' && call.bounds === null && grant.budgetMicros !== null)
     return refuse('price', toRefusalMessage('price'))
   const secret = await runtime.openSecret(grant)
-  if (secret === undefined) return refuse('credential', CREDENTIAL_REFUSED.message)
+  if (secret === undefined) return refuse('credential', 'The credential of this trial no longer exists.')
 
   const reserved = await reserve(runtime, context, call)
   if (reserved.kind === 'refused') {
@@ -73,8 +73,8 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
 type InspectedRequest = NonNullable<Awaited<ReturnType<typeof readAndInspect>>>
 
 /**
- * Returns undefined if the request was refused or the client has left. The bytes are forwarded unless a limit is
- * added.
+ * Reads a request and checks it against the grant. Returns undefined if it was refused or the client has left. `bytes` is
+ * the body to forward, to which an output limit may still be added.
  */
 async function readAndInspect({ options, inputMemory }: GatewayRuntime, context: CallContext) {
   const { grant, wire, operation, request, slot, refuse } = context
@@ -99,7 +99,7 @@ function computeTokenBounds({ grant, operation }: CallContext, accepted: Inspect
   return {
     input: Math.min(
       computeInputMax(grant.terms, inputPasses),
-      isText ? boundInput(accepted, textTokens) : boundInput(accepted, countTextBytes(accepted)),
+      boundInput(accepted, isText ? textTokens : countTextBytes(accepted)),
     ),
     output: parsed.outputTokens ?? grant.terms.outputTokens * alternatives,
     reasoning: reasoningTokens * alternatives,
@@ -109,6 +109,7 @@ function computeTokenBounds({ grant, operation }: CallContext, accepted: Inspect
   }
 }
 
+/** Returns an upper bound of the input tokens. A number of bytes is an upper bound of the tokens of a text. */
 const boundInput = ({ parsed, hasTools }: InspectedRequest, textTokens: number): number =>
   computeInputBound(textTokens + (hasTools ? TOOL_PROMPT_TOKENS : 0), parsed.media) * (parsed.inputPasses ?? 1)
 
@@ -130,20 +131,24 @@ function newCall(
 }
 
 const FREE_BOUNDS: ReservationBounds = { mostMicros: 0, usualMicros: 0, leastMicros: 0 }
-const BUDGET_POLL_MS = 500
+const BUDGET_PAUSE_MIN_MS = 10
+const BUDGET_PAUSE_MAX_MS = 500
 
-/** Reserves a call. Waits while only reservations of other open calls are in the way: most of each is returned. */
+/**
+ * Reserves a call. Waits while the budget lacks only what other open calls have reserved: most of it is returned when they
+ * are settled.
+ */
 async function reserve(
   { ledger, options }: GatewayRuntime,
   { client }: CallContext,
   call: NewCall,
 ): Promise<ReserveResult> {
   const deadline = performance.now() + options.budgetWaitMs
-  for (let pause = 10; ; pause = Math.min(2 * pause, BUDGET_POLL_MS)) {
+  for (let pauseMs = BUDGET_PAUSE_MIN_MS; ; pauseMs = Math.min(2 * pauseMs, BUDGET_PAUSE_MAX_MS)) {
     const result = await ledger.reserve(call)
     const mayWait = result.kind === 'refused' && result.mayPass && !client.isGone()
-    if (!mayWait || performance.now() + pause > deadline) return result
-    await wait(pause)
+    if (!mayWait || performance.now() + pauseMs > deadline) return result
+    await wait(pauseMs)
   }
 }
 
@@ -194,9 +199,9 @@ const limitOutput = async (
   { bytes }: InspectedRequest,
   tokens: number,
 ): Promise<Buffer> => {
-  const { provider: own, cloud } = grant.terms
-  const provider = (cloud && clouds[cloud].treatedAs) ?? own
-  return Buffer.from(await limitRequest({ bytes, protocol: wire.protocol, tokens, provider }))
+  const { provider, cloud } = grant.terms
+  const dialect = (cloud && clouds[cloud].treatedAs) ?? provider
+  return Buffer.from(await limitRequest({ bytes, protocol: wire.protocol, tokens, provider: dialect }))
 }
 
 async function buildUpstreamRequest(
@@ -227,11 +232,13 @@ async function storeBodies({ blobs, log }: GatewayRuntime, { call, record }: Pre
   })
 }
 
-const SETTLE_TRIES = 5
+const SETTLE_TRIES_MAX = 5
+/** Pause before the second try to settle a call. Each further pause is four times as long. */
+const SETTLE_PAUSE_MS = 100
 
 /**
  * Settles a call, with retries while the database is unavailable. After the last one the reservation stands as the cost.
- * A provider that accepts more than the context window costs more than was reserved, so the grant is closed.
+ * A call that exceeds the context window costs more than was reserved, so its grant is closed.
  */
 async function settle(
   { ledger, counters, log }: GatewayRuntime,
@@ -248,8 +255,8 @@ async function settle(
       return exceedsWindow ? await ledger.close(call.grantId) : undefined
     } catch (error) {
       log.error({ error, call: call.id, tries }, 'a call could not be settled')
-      if (tries === SETTLE_TRIES) return
-      await wait(100 * 4 ** (tries - 1))
+      if (tries === SETTLE_TRIES_MAX) return
+      await wait(SETTLE_PAUSE_MS * 4 ** (tries - 1))
     }
   }
 }

@@ -20,7 +20,6 @@ const TERMS: Terms = {
 }
 const PARSED: ParsedRequest = {
   model: 'large-1',
-  isStream: false,
   level: { effort: 'high' },
   outputTokens: null,
   invalidCounts: [],

@@ -57,11 +57,12 @@ function toStoredLevel(level: WireLevel | null): NewCall['levelAsked'] {
 const NAMES_MAX = 10
 const TEXT_MAX = 200
 
+/** Joins untrusted names for a message. */
 const joinNames = (names: readonly string[]): string => names.slice(0, NAMES_MAX).join(', ').slice(0, TEXT_MAX)
 
 const refuse = (reason: Refusal, message: string): RefusedRequest => ({ kind: 'refused', reason, message })
 
-/** Tells whether a rule maps this auxiliary model to the grant's model. The first rule that matches decides. */
+/** Tells whether a rule maps this auxiliary model to the grant's model (`pin`). The first rule that matches decides. */
 const isMapped = (rules: readonly AuxiliaryModelRule[], model: string): boolean =>
   rules.find(({ name }) => matchesPattern(name, model))?.rule === 'pin'
 

@@ -7,15 +7,16 @@ export type ClientResponse = {
   /** Calls the listener when the client disconnects or closes its half of the connection; at once if it already has. */
   onLeaving(listener: () => void): void
   /**
-   * Sets the head, which is sent with the first chunk. A stream's head is sent earlier if no chunk comes at once. Of other
-   * answers the last chunk is held until the end, so that a small answer is sent in one piece.
+   * Sets the head, which is sent with the first chunk. A stream's head is sent earlier if no chunk comes at once. The last
+   * chunk of a whole answer is held until the end, so that a small answer is sent in one piece.
    */
   begin(status: number, headers: Record<string, string>, kind: 'stream' | 'whole'): void
-  /** Applies backpressure: the promise resolves when the client has read enough. */
+  /** Writes a chunk. Returns a promise, which resolves when the client has read enough, if the buffer is full. */
   write(chunk: Uint8Array): Promise<void> | undefined
   end(): void
   /** Breaks the connection, so that the client notices that the answer is incomplete. */
   cut(): void
+  /** Sends a complete JSON answer, or breaks the connection if another answer has begun. */
   answer(status: number, body: JsonObject, headers?: Record<string, string>): void
 }
 
@@ -26,6 +27,7 @@ export function wrapResponse(response: ServerResponse, idleMs: number): ClientRe
   const isGone = () => response.destroyed || response.closed
   let head: ResponseHead | undefined
   let isWhole = false
+  /** The last chunk of a whole answer so far. */
   let held: Uint8Array | undefined
   const sendHead = (more: Record<string, string> = {}) => {
     if (head && !isGone()) response.writeHead(head.status, { ...head.headers, ...more })
@@ -60,17 +62,17 @@ export function wrapResponse(response: ServerResponse, idleMs: number): ClientRe
       return write(response, ready, idleMs)
     },
     end() {
-      sendHead(held && { 'content-length': String(held.length) })
+      sendHead(held ? { 'content-length': String(held.length) } : {})
       response.end(held)
     },
     cut() {
-      const leave = () => void response.destroy()
-      if (isGone() || (!head && !held)) return leave()
+      const disconnect = () => void response.destroy()
+      if (isGone() || (!head && !held)) return disconnect()
       sendHead()
-      const timer = setTimeout(leave, idleMs)
+      const timer = setTimeout(disconnect, idleMs)
       response.write(held ?? '', () => {
         clearTimeout(timer)
-        leave()
+        disconnect()
       })
     },
     answer(status, body, headers = {}) {
@@ -87,13 +89,13 @@ function write(response: ServerResponse, chunk: Uint8Array, idleMs: number): Pro
   if (response.destroyed || response.write(chunk)) return undefined
   return new Promise((resolve) => {
     const timer = setTimeout(() => response.destroy(), idleMs)
-    const go = () => {
+    const onDrainOrClose = () => {
       clearTimeout(timer)
-      response.off('drain', go)
-      response.off('close', go)
+      response.off('drain', onDrainOrClose)
+      response.off('close', onDrainOrClose)
       resolve()
     }
-    response.once('drain', go)
-    response.once('close', go)
+    response.once('drain', onDrainOrClose)
+    response.once('close', onDrainOrClose)
   })
 }

@@ -1,8 +1,8 @@
-/** Providers reject keys in many ways. Retrying helps with none of them. */
+/** Matches errors about the key or its account, which providers word in many ways. No retry resolves them. */
 const CREDENTIAL_ERROR =
   /credit balance is too low|insufficient_quota|insufficient[ _]balance|api_key_invalid|api key not valid|invalid_api_key|billing_not_active|account.{0,20}(deactivated|suspended)/i
 
-/** A request that exceeds the account's limit per minute fails however long the gateway waits. */
+/** Matches a 429 for a request that exceeds the account's limit per minute. It fails however long the gateway waits. */
 const TOO_LARGE = /request too large/i
 
 /** Classifies a failed response by its status and body alone. */
@@ -19,15 +19,15 @@ export function classifyFailure(
   return 'upstream'
 }
 
-/** More concurrent calls than an agent loop and its subagents need. */
+/** Maximum number of concurrent calls that an agent loop and its subagents need. */
 const CONCURRENT_CALLS_MAX = 8
 
 type TimedCall = { id: string; startedAt: Date; settledAt: Date | null }
 
 /**
  * Classifies what a grant was doing while one of its calls was rate-limited. `flooding`: more concurrent calls than any
- * agent needs. `alone`: no other call within the window, so that earlier usage no longer counts. Time is measured from
- * the rejected call, because clocks of other machines differ.
+ * agent needs. `alone`: no other call within the window, so that earlier usage no longer counts. `busy`: anything between.
+ * Time is measured from the rejected call, because clocks of other machines differ.
  */
 export function classifyConcurrency(
   calls: readonly TimedCall[],

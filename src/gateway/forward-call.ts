@@ -57,12 +57,13 @@ async function sendAndRelay(
   const upstream = { ...runtime, retry: runtime.options.retry, onRetry }
   const answer = await sendUpstream(upstream, prepared.sent, timeouts, () => !client.isGone())
   prepared.sent.body = null // Frees the memory: a stream may last for an hour.
+  const toElapsedMs = (at: number): number => Math.round(at - started)
   const collectFacts = (firstByteAt: number | null): CallFacts => ({
     status: answer.kind === 'answered' ? answer.status : null,
     tries: answer.tries,
     clientLeft: client.isGone(),
-    firstByteMs: firstByteAt === null ? null : Math.round(firstByteAt - started),
-    totalMs: Math.round(performance.now() - started),
+    firstByteMs: firstByteAt === null ? null : toElapsedMs(firstByteAt),
+    totalMs: toElapsedMs(performance.now()),
     bodies: null,
     outputLimit: prepared.outputLimit,
   })
@@ -70,14 +71,14 @@ async function sendAndRelay(
     const { why, detail } = answer
     runtime.log.warn({ call: prepared.call.id, why, detail }, 'provider did not answer')
     const message = why === 'unwanted' ? null : toStorableMessage(detail, prepared.confidential)
-    // Excludes the time that the attribution takes, because silence is counted as hidden reasoning.
+    // Collected before the attribution, whose time must not count: silence is settled as hidden reasoning.
     const facts = { ...collectFacts(null), message }
     const silence = { why, timeouts, wasReached, elapsedMs: facts.totalMs }
     const attribution = await attributeSilence(runtime, context, prepared, silence)
     return settleWithoutAnswer(context, prepared, why, { attribution, facts })
   }
   return answer.status >= 200 && answer.status < 300
-    ? relayAnswer(runtime, context, prepared, { answer, timeouts, collectFacts })
+    ? relayAnswer(runtime, context, prepared, { answer, timeouts, toElapsedMs, collectFacts })
     : relayFailure(runtime, context, prepared, { answer, collectFacts })
 }
 
@@ -98,6 +99,9 @@ function settleWithoutAnswer(
 type RelayedResponse = {
   answer: UpstreamResponse
   timeouts: CallTimeouts
+  /** Returns the time from the start of the call to a time of `performance.now()`. */
+  toElapsedMs: (at: number) => number
+  /** Returns the facts about the call as they are now. */
   collectFacts: (firstByteAt: number | null) => CallFacts
 }
 
@@ -105,7 +109,7 @@ async function relayAnswer(
   runtime: GatewayRuntime,
   context: CallContext,
   prepared: PreparedCall,
-  { answer, timeouts, collectFacts }: RelayedResponse,
+  { answer, timeouts, toElapsedMs, collectFacts }: RelayedResponse,
 ): Promise<ForwardResult> {
   const { client, wire } = context
   const { estimate, call, record } = prepared
@@ -118,8 +122,7 @@ async function relayAnswer(
   const finish = wasCut ? client.cut : client.end
   if (call.kind === 'count') return { settlement: settleFree(facts, wasCut ? 'upstream' : null), finish }
 
-  const firstTextMs = tapped.firstTextAt === null ? null : collectFacts(tapped.firstTextAt).firstByteMs
-  const textDelayMs = firstTextMs ?? facts.totalMs
+  const textDelayMs = tapped.firstTextAt === null ? facts.totalMs : toElapsedMs(tapped.firstTextAt)
   const isWhole = tapped.isComplete && tapped.error === null && !wasCut
   const cut = { error: tapped.error, timeouts, stalledMs, elapsedMs: facts.totalMs }
   const attribution = isWhole ? null : await attributeCut(runtime, context, prepared, cut)
@@ -181,6 +184,7 @@ async function measureWaitMs(writing: Promise<void> | undefined): Promise<number
   return performance.now() - started
 }
 
+/** Maximum number of bytes that are read and relayed of an error response. */
 const ERROR_BYTES_MAX = 256 * 1024
 
 /** Relays an error response. Errors about the key are replaced, because they may quote it. */
@@ -188,7 +192,7 @@ async function relayFailure(
   runtime: GatewayRuntime,
   context: CallContext,
   prepared: PreparedCall,
-  { answer, collectFacts }: Omit<RelayedResponse, 'timeouts'>,
+  { answer, collectFacts }: Pick<RelayedResponse, 'answer' | 'collectFacts'>,
 ): Promise<ForwardResult> {
   const { client, wire } = context
   const { record, estimate } = prepared

@@ -28,20 +28,20 @@ export type Gateway = {
 
 export type ListenAddress = { host: string; port: number }
 
-/** Many sandboxes start at the same time. */
+/** Maximum number of connections that wait to be accepted. Many sandboxes start at the same time. */
 const BACKLOG_MAX = 4096
 const HEADER_BYTES_MAX = 64 * 1024
 const HEADERS_MS = 20_000
-/** Agents keep their connection while commands of the model run. */
+/** Maximum idle time of a connection. Agents keep theirs open while they run the commands of the model. */
 const KEEP_ALIVE_MS = 15 * 60_000
 
 /** Starts a gateway: the only address that every sandbox can reach. It forwards calls as far as the grant allows. */
 export async function startGateway(
   deps: GatewayDeps,
   address: ListenAddress,
-  changed: Partial<GatewayOptions> = {},
+  overrides: Partial<GatewayOptions> = {},
 ): Promise<Gateway> {
-  const options = { ...DEFAULT_OPTIONS, ...changed }
+  const options = { ...DEFAULT_OPTIONS, ...overrides }
   const runtime: GatewayRuntime = {
     ...deps,
     openSecret: cacheSecrets(deps.openSecret),
@@ -81,20 +81,20 @@ const SECRETS_MAX = 1000
 
 /** Caches secrets for a few seconds, so that not every call needs a lookup and a replaced key is used soon. */
 function cacheSecrets(openSecret: OpenSecret): OpenSecret {
-  const cached = new Map<string, { secret: ReturnType<OpenSecret>; until: number }>()
+  const cache = new Map<string, { secret: ReturnType<OpenSecret>; until: number }>()
   return (grant) => {
-    const name = `${grant.workspaceId} ${grant.credentialId} ${grant.terms.provider}`
-    const found = cached.get(name)
-    if (found && found.until > performance.now()) return found.secret
-    if (cached.size >= SECRETS_MAX) cached.clear()
+    const cacheKey = `${grant.workspaceId} ${grant.credentialId} ${grant.terms.provider}`
+    const cached = cache.get(cacheKey)
+    if (cached && cached.until > performance.now()) return cached.secret
+    if (cache.size >= SECRETS_MAX) cache.clear()
     const secret = openSecret(grant)
-    cached.set(name, { secret, until: performance.now() + SECRET_CACHE_MS })
-    secret.catch(() => cached.delete(name)) // Failures are not cached.
+    cache.set(cacheKey, { secret, until: performance.now() + SECRET_CACHE_MS })
+    secret.catch(() => cache.delete(cacheKey)) // Failures are not cached.
     return secret
   }
 }
 
-/** Several reports fit into the time after which a gateway counts as dead. */
+/** Interval of the reports that this gateway is alive. Much shorter than the silence after which it counts as dead. */
 const HEARTBEAT_MS = 3_000
 
 const reportAlive = ({ ledger, gatewayId, log }: GatewayRuntime): void =>
@@ -218,7 +218,7 @@ async function serveRequest(
   if (operation.kind === 'models') return client.answer(200, buildModelList(request.path, grant.terms))
 
   const slot = runtime.limiter.enter(grant.id)
-  if (!slot) return refuse('busy', 'Too many concurrent calls.')
+  if (!slot) return refuse('busy', 'Too many concurrent calls. Wait until one of them has ended.')
   try {
     await makeCall(runtime, { grant, wire, operation, request, client, slot, refuse })
   } finally {

@@ -41,9 +41,13 @@ export const isSecretOf = (secret: string, hash: Buffer): boolean => timingSafeE
 
 /** Wait before open calls of dead gateways are given up: longer than it takes to notice that a gateway is dead. */
 const DRAIN_MS = 15_000
-/** A live gateway settles the calls of a dead agent within seconds. This bounds the wait for one that cannot. */
+/**
+ * Maximum wait for open calls. A live gateway settles the calls of a dead agent within seconds, unless it is
+ * overloaded.
+ */
 const SETTLE_MS = 60_000
-const POLL_MS = 250
+const PAUSE_MIN_MS = 10
+const PAUSE_MAX_MS = 250
 
 type CloseOptions = { drainMs?: number; settleMs?: number }
 
@@ -59,22 +63,27 @@ export async function closeGrant(
 ): Promise<GrantTotals> {
   await ledger.close(id)
   const started = performance.now()
-  for (let pause = 10; (await ledger.countOpenCalls(id)) > 0; pause = Math.min(pause * 2, POLL_MS)) {
-    const elapsed = performance.now() - started
-    if (elapsed > drainMs) await ledger.giveUpLostCalls(id)
-    if (elapsed > Math.max(drainMs, settleMs)) break
-    await wait(pause)
+  for (
+    let pauseMs = PAUSE_MIN_MS;
+    (await ledger.countOpenCalls(id)) > 0;
+    pauseMs = Math.min(2 * pauseMs, PAUSE_MAX_MS)
+  ) {
+    const elapsedMs = performance.now() - started
+    if (elapsedMs > drainMs) await ledger.giveUpLostCalls(id)
+    if (elapsedMs > Math.max(drainMs, settleMs)) break
+    await wait(pauseMs)
   }
   return readGrant(ledger, id)
 }
 
+/** Reads the totals of a grant. */
 export async function readGrant(ledger: Ledger, id: string): Promise<GrantTotals> {
   const state = await ledger.read(id)
   if (!state) throw new Error(`Grant ${id} not found`)
   return computeTotals(state)
 }
 
-/** Represents one of the concurrent calls that a grant allows, until `release`. */
+/** One of the concurrent calls that a grant allows, until `release`. */
 export type CallSlot = {
   /** Accounts for buffered bytes. Returns false if they would exceed the limit of the grant. */
   takeBytes(bytes: number): boolean

@@ -73,7 +73,7 @@ export type FailureKind =
  */
 export type BudgetKind = 'budget' | 'shared_budget'
 
-/** Reason why a request was not forwarded. */
+/** Reason why a request was not forwarded. docs/gateway.md lists them. `hosted`: it asks for a server-side tool. */
 export type Refusal =
   | GrantRefusal
   | 'price'
@@ -99,7 +99,7 @@ export const FINAL_REFUSALS: readonly Refusal[] = [
   'credential',
 ]
 
-/** True for final refusals. Other refusals never hide an earlier failure. */
+/** Returns true for refusals after which no call can succeed. Other refusals never hide an earlier failure. */
 export const isFinalRefusal = (reason: Refusal): boolean => FINAL_REFUSALS.includes(reason)
 
 export type NewCall = {
@@ -124,10 +124,10 @@ export type NewCall = {
  */
 export type ReservationBounds = { mostMicros: number; usualMicros: number; leastMicros: number }
 
-/** `limitedBy`: the budget because of which less than `mostMicros` was reserved. */
+/** A reserved call. `limitedBy`: the budget because of which less than `mostMicros` was reserved. */
 export type Reserved = { kind: 'reserved'; reservedMicros: number | null; limitedBy: BudgetKind | null }
 
-/** `mayPass`: the call fits once reservations of open calls are returned. */
+/** A call that does not fit its grant. `mayPass`: it fits once reservations of open calls are returned. */
 export type ReservationRefused = {
   kind: 'refused'
   reason: GrantRefusal | 'price'
@@ -193,16 +193,17 @@ export type GrantState = {
 
 /** Storage of grants and calls. Two implementations pass one contract test. */
 export type Ledger = {
-  /** Also closes earlier grants of the same grantee. */
+  /** Stores a grant, and closes earlier grants of the same grantee. */
   open(grant: NewGrant): Promise<void>
-  /** Also finds closed and expired grants, so that their programs get an error that they understand. */
+  /** Finds a grant, also a closed or expired one, so that its program gets an error that it understands. */
   findByTunnelSecret(hash: Buffer): Promise<Grant | undefined>
   /** Replaces the tunnel secret of a grant. Returns false if it is closed, expired or unknown. */
   renew(grantId: string, tunnelSecretHash: Buffer): Promise<boolean>
-  /** The reservation is durable when this returns. Only then may the call be sent. */
+  /** Reserves the cost of a call. The reservation is durable when this returns. Only then may the call be sent. */
   reserve(call: NewCall): Promise<ReserveResult>
+  /** Counts a refused request. */
   refuse(grantId: string, reason: Refusal): Promise<void>
-  /** The first settlement counts. It also replaces the reservation of a call that was marked as lost. */
+  /** Settles a call. The first settlement counts; it also replaces the reservation of a call that was marked as lost. */
   settle(callId: string, settlement: Settlement): Promise<void>
   /** Prevents further reservations. */
   close(grantId: string): Promise<void>

@@ -9,23 +9,27 @@ export type GatewayOptions = {
   idleMs: number
   /** Maximum duration of one call. */
   callMs: number
-  /** How long, and how many bytes, an answer is read on after the client has left. Then the request is canceled. */
+  /** Maximum time for which an answer is read on after the client has left. Then the request is canceled. */
   drainMs: number
+  /** Maximum size of what is read of an answer after the client has left. */
   drainBytes: number
   /** Maximum number of server-sent events in one answer. */
   answerEvents: number
-  /** Maximum decompressed size of one answer, and of one request. */
+  /** Maximum decompressed size of one answer. */
   answerBytes: number
+  /** Maximum decompressed size of one request. */
   requestBytes: number
-  /** Limits per grant. */
+  /** Maximum number of concurrent calls of a grant. */
   callsAtOnce: number
+  /** Maximum decompressed size of all concurrent requests of a grant. */
   requestBytesAtOnce: number
+  /** Maximum number of connections of a grant. */
   tunnelsAtOnce: number
   /** How long a resumable connection waits for another worker. */
   resumeMs: number
   /** Maximum time for a client to send its request. */
   requestMs: number
-  /** How long a call waits for reservations of other calls to return to a budget that they exhaust. */
+  /** Maximum time that a call waits until other calls return their reservations to an exhausted budget. */
   budgetWaitMs: number
 }
 

@@ -20,10 +20,10 @@ export type CallPrices = TokenPrices & {
   tierMultipliers?: Readonly<Record<string, Price>> | undefined
 }
 
-// Decimals are integers with this many decimal places. A price with more places is invalid.
+/** Decimals are computed as integers with this many decimal places. A price with more places is invalid. */
 const DECIMAL_PLACES = 18
 const ONE = 10n ** BigInt(DECIMAL_PLACES)
-// The product of a price and a multiplier has twice as many places.
+/** One micro-dollar in a cost before rounding: the product of a price and a multiplier has twice as many places. */
 const MICRO = ONE * ONE
 
 /** Returns the cost, rounded half up once at the end, or null if a price that the call needs is unknown. */
@@ -38,12 +38,12 @@ export function computeExactCost(usage: Usage, prices: CallPrices, serviceTier: 
   if (multiplier === null) return null
   const applicable = selectPrices(prices, sumInputTokens(usage))
   const input = parsePrice(applicable.input)
-  const cacheWrite1h = applicable.cacheWrite1h === undefined ? input && 2n * input : parsePrice(applicable.cacheWrite1h)
+  const doubleInput = input === null ? null : 2n * input
   const sum = sumCosts([
     [usage.input, input],
     [usage.cacheRead, parsePrice(applicable.cacheRead)],
     [usage.cacheWrite5m, parsePrice(applicable.cacheWrite5m)],
-    [usage.cacheWrite1h, cacheWrite1h],
+    [usage.cacheWrite1h, applicable.cacheWrite1h === undefined ? doubleInput : parsePrice(applicable.cacheWrite1h)],
     // Reasoning is part of the output.
     [usage.output, parsePrice(applicable.output)],
   ])
@@ -62,26 +62,28 @@ function sumCosts(classes: readonly [tokens: number, price: bigint | null][]): b
 }
 
 /** Returns the prices of the highest tier that the input tokens reach, or the base prices. */
-const selectPrices = (prices: CallPrices, input: number): TokenPrices =>
-  (prices.tiers ?? [])
-    .filter(({ aboveInputTokens }) => input > aboveInputTokens)
-    .reduce<TokenPrices & { aboveInputTokens: number }>(
-      (highest, tier) => (tier.aboveInputTokens >= highest.aboveInputTokens ? tier : highest),
-      { ...prices, aboveInputTokens: -1 },
-    )
+function selectPrices(prices: CallPrices, inputTokens: number): TokenPrices {
+  const reached = (prices.tiers ?? []).filter(({ aboveInputTokens }) => inputTokens > aboveInputTokens)
+  return reached.toSorted((one, other) => one.aboveInputTokens - other.aboveInputTokens).at(-1) ?? prices
+}
 
-// Names of service tiers that are billed at the list price.
+/** Names of service tiers that are billed at the list price. */
 const LIST_PRICE_TIERS = ['standard', 'default', 'auto', 'on_demand']
 
+/** Returns the factor for a service tier, as an integer with `DECIMAL_PLACES`, or null if it is unknown. */
 function findMultiplier({ tierMultipliers = {} }: CallPrices, serviceTier: string | null): bigint | null {
   if (serviceTier === null) return ONE
   if (Object.hasOwn(tierMultipliers, serviceTier)) return parsePrice(tierMultipliers[serviceTier])
   return LIST_PRICE_TIERS.includes(serviceTier) ? ONE : null
 }
 
+/** Whole part, fraction and exponent of a decimal. */
 const DECIMAL = /^(\d{1,15})(?:\.(\d+))?(?:e([+-]?\d{1,2}))?$/i
 
-/** Returns null if the price is missing, not a decimal, or has too many decimal places. */
+/**
+ * Parses a price as an integer with `DECIMAL_PLACES`. Returns null if it is missing, not a decimal, or has more
+ * places.
+ */
 function parsePrice(price: Price | undefined): bigint | null {
   const [, whole, fraction = '', exponent] = DECIMAL.exec(String(price)) ?? []
   if (whole === undefined) return null

@@ -2,7 +2,10 @@ import type { GrantRefusal, Refusal } from './ledger.ts'
 
 type GatewayProblem = { status: number; code: string; message: string; headers?: Record<string, string> }
 
-/** Status 402 ends every known agent at once. After other statuses many retry for minutes. */
+/**
+ * Status and code of each refusal. Status 402 ends every known agent at once; after other statuses many retry for
+ * minutes.
+ */
 const REFUSAL_STATUSES: Record<Refusal, { status: number; code: string }> = {
   closed: { status: 402, code: 'grant_closed' },
   expired: { status: 402, code: 'grant_expired' },
@@ -36,7 +39,7 @@ const BUDGET_SENTENCES: Record<BudgetRefusal, string> = {
 
 const REFUSAL_HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
   busy: { 'retry-after': '1' },
-  // The rest of the body is not read.
+  // The rest of the body is not read, so the connection cannot be reused.
   size: { connection: 'close' },
 }
 

@@ -4,6 +4,7 @@ import { printable } from '../platform/terminal-text.ts'
 /** Longer bodies are read as text without looking for fields. */
 const PARSED_LENGTH_MAX = 64 * 1024
 const MESSAGE_LENGTH_MAX = 500
+/** Maximum length of the text in which keys are searched by pattern, which takes quadratic time on long words. */
 const SEARCHED_LENGTH_MAX = 2000
 
 /** Returns the message of an error response, or null if it has none. The body is untrusted; keys are removed from it. */
@@ -16,7 +17,6 @@ export function readProviderMessage(body: string, keys: readonly string[]): stri
 /** Makes a message storable and quotable: one line, bounded, and without the keys or anything that looks like one. */
 export function toStorableMessage(text: string, keys: readonly string[]): string | null {
   const withoutKeys = keys.reduce((shown, key) => (key === '' ? shown : shown.replaceAll(key, REDACTED)), text)
-  // Bounded before the pattern, which takes quadratic time on long words.
   const start = withoutKeys.slice(0, SEARCHED_LENGTH_MAX)
   const line = printable(start.replaceAll(/\s+/g, ' ')).replaceAll(KEY_LIKE, REDACTED).toWellFormed().trim()
   if (line === '') return null
@@ -29,7 +29,9 @@ const REDACTED = '[removed]'
 const KEY_LIKE =
   /\b(?:sk|pk|rk|xai|gsk|hf|key|api|AIza)[-_][\w*.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\bAIza[\w*-]{10,}|\bya29\.[\w.-]+|[\w-]{2,}\*{3,}[\w*-]*|(?<=\bBearer )[\w*.~+/=-]+/g
 
-/** An HTML page is a proxy's error page; its title is the only part worth quoting. */
+/**
+ * Finds the message in a body that is not JSON. An HTML page is a proxy's error page; only its title is worth quoting.
+ */
 function findPlainMessage(body: string): string | undefined {
   const start = body.slice(0, PARSED_LENGTH_MAX).trim()
   if (!start.startsWith('<')) return start === '' ? undefined : start
@@ -51,7 +53,7 @@ function findMessage(json: Json): string | undefined {
 /** Sizes of a request that exceeds the context of its model. */
 type ContextExcess = { tokens: number; limit: number }
 
-/** How model servers report that a request is too long. The groups are the length of the request and the limit. */
+/** Error messages for a request that is too long. `order` has the groups of the request's length and of the limit. */
 const CONTEXT_ERRORS: readonly { pattern: RegExp; order: readonly [tokens: number, limit: number] }[] = [
   // llama.cpp: request (2257 tokens) exceeds the available context size (1024 tokens)
   { pattern: /\((\d+) tokens\) exceeds the available context size \((\d+) tokens\)/i, order: [1, 2] },

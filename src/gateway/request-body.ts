@@ -61,21 +61,29 @@ const tooLarge = (bytesMax: number): RefusedBody => ({
   message: `A request must not exceed ${bytesMax} bytes.`,
 })
 
-const tooBusy: RefusedBody = { kind: 'refused', reason: 'busy', message: 'Too many bytes in concurrent requests.' }
+const tooBusy: RefusedBody = {
+  kind: 'refused',
+  reason: 'busy',
+  message: 'Too many bytes in concurrent requests. Wait until one of them has ended.',
+}
 
 const malformed = (message: string): RefusedBody => ({ kind: 'refused', reason: 'malformed', message })
 
-// Conversations consist of long texts. Millions of small values take far more memory than their bytes.
+/**
+ * Maximum number of values. Millions of small values take far more memory than their bytes; conversations have few,
+ * long ones.
+ */
 const VALUES_MAX = 1_000_000
+
+/** Maximum nesting. A rewritten request is serialized recursively, so that deep nesting would overflow the stack. */
+const DEPTH_MAX = 500
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-// A rewritten request is serialized recursively.
-const DEPTH_MAX = 500
-
+/** Parses a request whose provider must read the same values as the gateway: a JSON object without duplicate members. */
 export function parseRequestBody(bytes: Uint8Array): { kind: 'parsed'; json: JsonObject } | RefusedBody {
   const { colons, values, depth } = measureJson(bytes)
-  if (values > VALUES_MAX) return malformed('The body has too many parts.')
+  if (values > VALUES_MAX) return malformed('The body has too many values.')
   if (depth > DEPTH_MAX) return malformed('The body is nested too deeply.')
   const json = parseUtf8Json(bytes)
   if (json === undefined || json === null || typeof json !== 'object' || Array.isArray(json)) {

@@ -19,7 +19,10 @@ export function computeInputMax({ contextTokens = 0, isContextDeclared }: Contex
 
 type ContextWindow = Pick<Terms, 'contextTokens' | 'isContextDeclared'>
 
-/** Returns an upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes. */
+/**
+ * Returns an upper bound of the input tokens of a request. `textTokens`: upper bound for its text. The number of bytes is
+ * one, because no tokenizer makes more tokens of a text than it has bytes.
+ */
 export const computeInputBound = (textTokens: number, { pictureTokens, documents }: Media = NO_MEDIA): number =>
   textTokens + pictureTokens + documents * DOCUMENT_TOKENS
 
@@ -28,9 +31,9 @@ const BYTES_PER_TOKEN = 4
 /** Returns the expected number of tokens of a text or a request, for calls whose usage the provider did not report. */
 export const estimateTokens = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
 
-/** Least number of output tokens for which a call is worth its input. */
+/** Minimum number of output tokens for which a call is worth its input. */
 const OUTPUT_TOKENS_MIN = 256
-/** Longer answers are rare, also with the reasoning that precedes them. */
+/** Number of output tokens that few answers exceed, besides the reasoning that the request sets aside. */
 const OUTPUT_TOKENS_USUAL = 32_000
 
 /** Upper bounds of the tokens of a call. */
@@ -46,7 +49,7 @@ export type TokenBounds = {
   hasLongCache: boolean
 }
 
-/** Returns null if a price that the call needs is unknown. */
+/** Computes the possible reservations of a call. Returns null if a price that the call needs is unknown. */
 export function computeReservationBounds(prices: CallPrices, tokens: TokenBounds): ReservationBounds | null {
   const { output, reasoning, alternatives, canLimitOutput } = tokens
   const least = canLimitOutput ? Math.min(output, reasoning + OUTPUT_TOKENS_MIN * alternatives) : output
@@ -74,10 +77,10 @@ export function explainSharedRefusal(
   ordinaryMicros: number,
 ): Extract<Refusal, 'shared_budget' | 'size' | 'busy'> | ReservationRefused['reason'] {
   if (!shared) return reason
-  const ordinary = Math.max(ordinaryMicros, ORDINARY_GROWTH * shared.largestCallMicros)
+  const ordinaryMaxMicros = Math.max(ordinaryMicros, ORDINARY_GROWTH * shared.largestCallMicros)
   if (leastMicros <= shared.freeMicros) return 'busy'
-  if (leastMicros <= ordinary) return 'shared_budget'
-  return shared.freeMicros >= ordinary || leastMicros > shared.totalMicros ? 'size' : 'shared_budget'
+  if (leastMicros <= ordinaryMaxMicros) return 'shared_budget'
+  return shared.freeMicros >= ordinaryMaxMicros || leastMicros > shared.totalMicros ? 'size' : 'shared_budget'
 }
 
 /** Returns the least that the call would cost if its input were of ordinary size. */
@@ -87,23 +90,25 @@ export const computeOrdinaryMicros = (prices: CallPrices, tokens: TokenBounds): 
 
 type CallTokens = Pick<TokenBounds, 'input' | 'output' | 'hasLongCache'>
 
-/** Returns the maximum cost of a call: all of its input at the highest input price, and all of its output. */
+/** Returns the maximum cost of a call: all of its input at the highest known input price, and all of its output. */
 export function computeReservationMicros(
   prices: CallPrices,
   { input, output, hasLongCache }: CallTokens,
 ): number | null {
-  const classes: Partial<Usage>[] = [
-    { input },
+  const uncachedMicros = computeCostMicros({ ...NO_USAGE, input, output }, prices)
+  if (uncachedMicros === null) return null
+  const cachedInputs: Partial<Usage>[] = [
     { cacheRead: input },
     { cacheWrite5m: input },
     ...(hasLongCache ? [{ cacheWrite1h: input }] : []),
   ]
-  const plain = computeCostMicros({ ...NO_USAGE, input, output }, prices)
-  if (plain === null) return null
-  return Math.max(...classes.map((one) => computeCostMicros({ ...NO_USAGE, ...one, output }, prices) ?? plain))
+  const cachedMicros = cachedInputs
+    .map((cached) => computeCostMicros({ ...NO_USAGE, ...cached, output }, prices))
+    .filter((micros) => micros !== null)
+  return Math.max(uncachedMicros, ...cachedMicros)
 }
 
-/** Returns the output tokens per alternative that a reservation covers. */
+/** Finds the output tokens per alternative that a reservation covers, by binary search: prices may have tiers. */
 export function computeCoveredOutput(prices: CallPrices, tokens: TokenBounds, reservedMicros: number): number {
   let [low, high] = [0, tokens.output]
   while (low < high) {

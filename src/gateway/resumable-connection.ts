@@ -1,7 +1,15 @@
 import { Duplex } from 'node:stream'
-import { buildFrame, buildOffset, FRAME, OFFSET_BYTES, PAYLOAD_BYTES_MAX } from '../sandboxes/resumable-protocol.ts'
-import { createInbox, createOutbox } from './resumable-buffers.ts'
+import {
+  buildFrame,
+  buildOffset,
+  CHUNK_BYTES_MIN,
+  FRAME,
+  OFFSET_BYTES,
+  PAYLOAD_BYTES_MAX,
+  WINDOW_BYTES,
+} from '../sandboxes/resumable-protocol.ts'
 
+/** Time for the peer to close its half after this end has closed. */
 const LINGER_MS = 5_000
 
 type WriteCallback = (error?: Error | null) => void
@@ -62,9 +70,13 @@ export class ResumableConnection extends Duplex {
     if (pipe !== this.#pipe) return true
     switch (type) {
       case FRAME.data:
-        return this.#inbox.add(payload) && this.#deliver()
+        if (!this.#inbox.add(payload)) return false
+        this.#deliver()
+        return true
       case FRAME.end:
-        return this.#inbox.end() && this.#deliver()
+        if (!this.#inbox.end()) return false
+        this.#deliver()
+        return true
       case FRAME.ack:
         return this.#acknowledge(payload)
       case FRAME.reset:
@@ -85,7 +97,8 @@ export class ResumableConnection extends Duplex {
     return true
   }
 
-  #deliver(): true {
+  /** Passes received bytes to the HTTP server while it reads, and acknowledges what it has taken. */
+  #deliver(): void {
     while (this.#isReading && !this.destroyed) {
       const chunk = this.#inbox.take()
       if (chunk === undefined) break
@@ -93,9 +106,9 @@ export class ResumableConnection extends Duplex {
     }
     const offset = this.#inbox.takeAck()
     if (offset !== undefined) this.#pipe?.write(buildFrame(FRAME.ack, buildOffset(offset)))
-    return true
   }
 
+  /** Moves the waiting chunk to the outbox as far as it has room. */
   #fill(): void {
     while (this.#waiting && !this.#outbox.isFull()) {
       const { chunk, done } = this.#waiting
@@ -107,6 +120,7 @@ export class ResumableConnection extends Duplex {
     this.#flush()
   }
 
+  /** Sends frames of the outbox until the pipe is full. */
   #flush(): void {
     while (this.#pipe && !this.#pipe.writableNeedDrain) {
       const frame = this.#outbox.takeFrame()
@@ -165,4 +179,134 @@ export function endPipe(pipe: Duplex, frame?: Buffer): void {
   const timer = setTimeout(() => pipe.destroy(), LINGER_MS)
   pipe.once('close', () => clearTimeout(timer))
   pipe.end(frame)
+}
+
+/**
+ * Creates the buffer of bytes for the peer that it has not acknowledged. Bytes are numbered by offsets, and the end of the
+ * connection takes one offset after the last byte.
+ */
+function createOutbox() {
+  const chunks: Buffer[] = []
+  /** Offset of the first byte in `chunks`. After the last acknowledgement, one more than `endOffset`. */
+  let firstOffset = 0
+  /** Offset after the last byte in `chunks`, which is the offset of the end. */
+  let endOffset = 0
+  /** Offset of the next byte to send. */
+  let nextOffset = 0
+  let isEnded = false
+  let isEndSent = false
+  return {
+    isFull: () => endOffset - firstOffset >= WINDOW_BYTES,
+    /** True when the end has been acknowledged. */
+    isDone: () => firstOffset > endOffset,
+    add(chunk: Buffer) {
+      append(chunks, chunk)
+      endOffset += chunk.length
+    },
+    end() {
+      isEnded = true
+    },
+    /** Returns the next frame that has not been sent on the current pipe. */
+    takeFrame(): Buffer | undefined {
+      let chunkStart = firstOffset
+      for (const chunk of chunks) {
+        const chunkEnd = chunkStart + chunk.length
+        if (nextOffset < chunkEnd) {
+          const unsent = chunk.subarray(nextOffset - chunkStart)
+          nextOffset = chunkEnd
+          return buildFrame(FRAME.data, unsent)
+        }
+        chunkStart = chunkEnd
+      }
+      if (!isEnded || isEndSent) return undefined
+      isEndSent = true
+      return buildFrame(FRAME.end)
+    },
+    /** Drops bytes before the offset. Returns false if they have not been sent. */
+    acknowledge(offset: number): boolean {
+      const sentOffset = isEndSent ? nextOffset + 1 : nextOffset
+      if (offset < firstOffset || offset > sentOffset) return false
+      dropBytes(chunks, offset - firstOffset)
+      firstOffset = offset
+      return true
+    },
+    /** Sends again from the offset. Returns false if there is no such offset. */
+    rewind(offset: number): boolean {
+      const lastOffset = isEnded ? endOffset + 1 : endOffset
+      if (offset < firstOffset || offset > lastOffset) return false
+      nextOffset = Math.min(offset, endOffset)
+      isEndSent = offset > endOffset
+      return true
+    },
+  }
+}
+
+/**
+ * Creates the buffer of received bytes that the HTTP server has not taken yet. The end takes one offset, as in the
+ * outbox.
+ */
+function createInbox() {
+  const chunks: Buffer[] = []
+  let received = 0
+  let consumed = 0
+  let acknowledged = 0
+  let isEnded = false
+  return {
+    received: () => received,
+    consumed: () => consumed,
+    /** True when the end has been taken. */
+    isDone: () => isEnded && consumed === received,
+    /** Returns false if the peer may not send this. */
+    add(chunk: Buffer): boolean {
+      if (isEnded || chunk.length === 0 || received - consumed >= WINDOW_BYTES) return false
+      append(chunks, chunk)
+      received += chunk.length
+      return true
+    },
+    /** Returns false if the peer has already sent the end. */
+    end(): boolean {
+      if (isEnded) return false
+      isEnded = true
+      received += 1
+      return true
+    },
+    /** Returns the next bytes, null at the end, or undefined if there is nothing to take. */
+    take(): Buffer | null | undefined {
+      const chunk = chunks.shift()
+      if (chunk) {
+        consumed += chunk.length
+        return chunk
+      }
+      if (!isEnded || consumed === received) return undefined
+      consumed += 1
+      return null
+    },
+    /**
+     * Returns the offset to acknowledge, if a quarter of the window has been consumed since the last time, or the end.
+     */
+    takeAck(): number | undefined {
+      const unacknowledged = consumed - acknowledged
+      const isDue = isEnded ? unacknowledged > 0 : unacknowledged >= WINDOW_BYTES / 4
+      if (!isDue) return undefined
+      acknowledged = consumed
+      return consumed
+    },
+  }
+}
+
+/** Appends a chunk. Small ones are merged. */
+function append(chunks: Buffer[], chunk: Buffer): void {
+  const last = chunks.at(-1)
+  if (last && last.length + chunk.length <= CHUNK_BYTES_MIN) chunks[chunks.length - 1] = Buffer.concat([last, chunk])
+  else chunks.push(chunk)
+}
+
+/** Removes bytes from the front. */
+function dropBytes(chunks: Buffer[], count: number): void {
+  let remaining = count
+  for (let chunk = chunks[0]; chunk && remaining > 0; chunk = chunks[0]) {
+    if (chunk.length > remaining) chunks[0] = chunk.subarray(remaining)
+    else chunks.shift()
+    remaining -= chunk.length
+  }
 }

@@ -11,8 +11,8 @@ export type ResumableOptions = {
 
 /** The resumable connections of a gateway, by the id of their owner. See `resumable-protocol.ts`. */
 export type ResumableConnections = {
-  /** Tells whether the owner may open another pipe. */
-  hasRoom(owner: string): boolean
+  /** Returns false if the owner has the maximum number of pipes. */
+  mayAddPipe(owner: string): boolean
   /** Reads frames from a pipe. `serve` receives each new connection and returns false if there are too many. */
   addPipe(owner: string, pipe: Duplex, serve: (connection: Duplex) => boolean): void
   /** Destroys all connections of an owner. */
@@ -20,33 +20,34 @@ export type ResumableConnections = {
   closeAll(): void
 }
 
+/** Maximum time until a pipe names its connection. */
 const HELLO_MS = 20_000
 
 type Owner = { connections: Map<string, ResumableConnection>; pipes: Set<Duplex> }
 
 export function openResumableConnections(options: ResumableOptions): ResumableConnections {
   const owners = new Map<string, Owner>()
-  const ownerOf = (id: string): Owner => {
+  const findOrAddOwner = (id: string): Owner => {
     const owner = owners.get(id) ?? { connections: new Map(), pipes: new Set() }
     owners.set(id, owner)
     return owner
   }
-  const sweep = (id: string) => {
+  const deleteUnusedOwner = (id: string) => {
     const owner = owners.get(id)
     if (owner && owner.connections.size + owner.pipes.size === 0) owners.delete(id)
   }
   return {
-    hasRoom: (id) => (owners.get(id)?.pipes.size ?? 0) < 2 * options.connectionsMax,
+    mayAddPipe: (id) => (owners.get(id)?.pipes.size ?? 0) < 2 * options.connectionsMax,
     addPipe(id, pipe, serve) {
-      if (pipe.destroyed) return // its close event has passed
-      const owner = ownerOf(id)
+      if (pipe.destroyed) return // A listener for its close event would never be called.
+      const owner = findOrAddOwner(id)
       owner.pipes.add(pipe)
-      const afterwards = () => sweep(id)
+      const onGone = () => deleteUnusedOwner(id)
       pipe.once('close', () => {
         owner.pipes.delete(pipe)
-        afterwards()
+        onGone()
       })
-      readPipe(pipe, (hello) => findConnection(owner, hello, options, serve, afterwards))
+      readPipe(pipe, (hello) => resolveConnection(owner, hello, options, serve, onGone))
     },
     forget(id) {
       for (const connection of owners.get(id)?.connections.values() ?? []) connection.abandon()
@@ -60,6 +61,7 @@ export function openResumableConnections(options: ResumableOptions): ResumableCo
   }
 }
 
+/** The first frame of a pipe: its connection, and the number of bytes that the peer has received of it. */
 type Hello = { id: string; isNew: boolean; received: number }
 
 function parseHello(type: number, payload: Buffer): Hello | undefined {
@@ -71,8 +73,8 @@ function parseHello(type: number, payload: Buffer): Hello | undefined {
   }
 }
 
-/** Finds or opens the connection of a pipe, or returns the type of the frame that refuses it. */
-function findConnection(
+/** Returns the connection of a pipe, which is opened if it is new, or the type of the frame that refuses it. */
+function resolveConnection(
   { connections }: Owner,
   { id, isNew }: Hello,
   { resumeMs, connectionsMax }: ResumableOptions,
@@ -94,23 +96,27 @@ function findConnection(
 }
 
 /** Reads a pipe: first the frame that names its connection, then the frames of that connection. */
-function readPipe(pipe: Duplex, find: (hello: Hello) => ResumableConnection | number): void {
+function readPipe(pipe: Duplex, resolve: (hello: Hello) => ResumableConnection | number): void {
   let connection: ResumableConnection | undefined
   let isRefused = false
   const timer = setTimeout(() => pipe.destroy(), HELLO_MS)
-  const greet = (type: number, payload: Buffer): boolean => {
+  /** Handles the first frame. Returns false after a protocol error. */
+  const takeHello = (type: number, payload: Buffer): boolean => {
     const hello = parseHello(type, payload)
     if (!hello) return false
     clearTimeout(timer)
-    const found = find(hello)
-    isRefused = typeof found === 'number'
-    if (typeof found === 'number') endPipe(pipe, buildFrame(found))
-    else connection = found
-    return isRefused || connection?.attach(pipe, hello.received) === true
+    const resolved = resolve(hello)
+    if (typeof resolved === 'number') {
+      isRefused = true
+      endPipe(pipe, buildFrame(resolved))
+      return true
+    }
+    connection = resolved
+    return connection.attach(pipe, hello.received)
   }
   const read = createFrameReader((type, payload) => {
     if (pipe.destroyed || isRefused) return true
-    return connection ? connection.receive(pipe, type, payload) : greet(type, payload)
+    return connection ? connection.receive(pipe, type, payload) : takeHello(type, payload)
   })
   pipe.on('data', (chunk: Buffer) => {
     if (pipe.destroyed || read(chunk)) return

@@ -6,13 +6,29 @@ import { pipeline } from 'node:stream/promises'
 import { buildFrame, FRAME } from '../sandboxes/resumable-protocol.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
-/** A high port next to the proxy's, because tasks may start servers on the usual ones. */
+/**
+ * Port of the gateway inside a sandbox. A high one next to the egress proxy's, because tasks may start servers on the
+ * usual ones.
+ */
 const GATEWAY_PORT = 31_281
+/** Maximum time until the gateway accepts a tunnel. */
 const DIAL_MS = 20_000
+/** Time for a program to read the answer that the gateway is unavailable. */
 const LINGER_MS = 5_000
+/** Maximum time of the request that ends resumable connections. */
 const FORGET_MS = 5_000
-/** Twice the gateway's limit, because each connection has a tunnel. More would look like an unavailable gateway. */
+/**
+ * Maximum number of open sockets. A connection has two, its own and that of its tunnel, so this allows twice as many
+ * connections as the gateway: the gateway refuses first.
+ */
 const SOCKETS_MAX = 1024
+
+/**
+ * Targets of CONNECT requests to the gateway: a tunnel for one connection, a pipe for a resumable connection, and the
+ * request to end all resumable connections of the grant.
+ */
+export const CONNECT_TARGETS = { tunnel: 'gateway:80', pipe: 'resumable:80', forget: 'forget:80' } as const
+
 /** Error codes of connections to an address where no process listens. */
 const REFUSED_CODES = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
 
@@ -24,11 +40,12 @@ export const isConnectionRefused = (error: unknown): boolean =>
 export const SANDBOX_GATEWAY_URL = `http://127.0.0.1:${GATEWAY_PORT}`
 
 export type GatewayPort = Port & {
-  /** Tells whether the last connection failed because the gateway was down. Client limits and disconnects do not count. */
-  isCutOff(): boolean
   /**
-   * Ends all connections and rejects new ones. If they are resumable, it asks the gateway not to wait for another worker.
+   * Tells whether the gateway was down when a connection failed, and no connection succeeded since. Connections above a
+   * limit and clients that disconnect do not count.
    */
+  isCutOff(): boolean
+  /** Ends all connections and rejects new ones. Asks the gateway not to wait for another worker if they are resumable. */
   close(): void
   /** Ends all connections of this process. The gateway waits for another worker to resume those that are resumable. */
   leave(): void
@@ -56,7 +73,7 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
     track(socket)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    const connectRequest = connectTo(url, tunnelSecret, isResumable ? 'resumable:80' : 'gateway:80')
+    const connectRequest = connectTo(url, tunnelSecret, isResumable ? CONNECT_TARGETS.pipe : CONNECT_TARGETS.tunnel)
     const tunnel = await openTunnel(connectRequest, socket).catch((error: unknown) => {
       isCutOff ||= isConnectionRefused(error)
       return undefined
@@ -79,7 +96,7 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
       relay(socket).catch(() => socket.destroy())
     },
     close() {
-      if (isResumable && !isClosed) forgetConnections(connectTo(url, tunnelSecret, 'forget:80'))
+      if (isResumable && !isClosed) forgetConnections(connectTo(url, tunnelSecret, CONNECT_TARGETS.forget))
       leave()
     },
     leave,

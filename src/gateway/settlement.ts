@@ -5,6 +5,7 @@ import { sumCalls } from './totals.ts'
 import type { TappedAnswer } from './usage-tap.ts'
 import { NO_USAGE, sumInputTokens, type Usage } from './wire-protocol.ts'
 
+/** The part of a settlement that does not depend on the answer's content. */
 export type CallFacts = Pick<
   Settlement,
   'status' | 'tries' | 'clientLeft' | 'firstByteMs' | 'totalMs' | 'bodies' | 'outputLimit' | 'message'
@@ -18,11 +19,13 @@ export type CostEstimate = {
   input: number
   /** Input tokens that the reservation covers. */
   inputReserved: number
-  /** Upper bound of the input tokens by the bytes that were sent. More is not believed. */
+  /** Upper bound of the input tokens by the bytes that were sent. */
   inputSent: number
-  /** Upper bounds of the tokens that the model can have read and produced for this request. */
+  /** Upper bound of the input tokens that the model can have read. Usage above it is not believed. */
   inputMax: number
+  /** Upper bound of the output tokens that the model can have produced. Usage above it is not believed. */
   outputMax: number
+  /** The budget because of which the output was limited. */
   limitedBy: BudgetKind | null
 }
 
@@ -83,12 +86,14 @@ const NOTHING_PRODUCED: ProducedOutput = { partial: { usage: undefined, textByte
 /** Upper bound of the input tokens, and of the output tokens, of the gateway's own request. */
 const PROBE_TOKENS = 16
 
+/** Adds the cost of the probe, within the reservation. A cost that already exceeds the reservation is kept. */
 function addProbeCost(cost: CallCost, attribution: Attribution | null, estimate: CostEstimate): CallCost {
   if (!attribution?.probeAnswer) return cost
   const outputMax = Math.max(PROBE_TOKENS, estimate.outputMax)
   const probeCost = computeCost(attribution.probeAnswer, { ...estimate, input: PROBE_TOKENS, outputMax })
-  const reservedMicros = estimate.reservedMicros && Math.max(estimate.reservedMicros, cost.costMicros ?? 0)
-  return capCost(sumCalls([cost, probeCost]), { reservedMicros })
+  const { reservedMicros } = estimate
+  const capMicros = reservedMicros === null ? null : Math.max(reservedMicros, cost.costMicros ?? 0)
+  return capCost(sumCalls([cost, probeCost]), { reservedMicros: capMicros })
 }
 
 /** Caps a cost at the reservation: settled and reserved costs together must never exceed a budget. */
@@ -97,12 +102,12 @@ function capCost(cost: CallCost, { reservedMicros }: Pick<CostEstimate, 'reserve
   return { ...cost, costMicros: reservedMicros, costSource: 'estimated' }
 }
 
-/** Caps a cost, unless the provider reports more input than was reserved and the request was large enough for that. */
+/** Caps a cost, unless the provider reports more input than was reserved and the bytes that were sent explain it. */
 function capUnbelievable(cost: CallCost, reported: Usage, estimate: CostEstimate): CallCost {
   const input = sumInputTokens(reported)
-  const isOverrun =
+  const isExplained =
     input > estimate.inputReserved && input <= estimate.inputSent && reported.output <= estimate.outputMax
-  return isOverrun ? cost : capCost(cost, estimate)
+  return isExplained ? cost : capCost(cost, estimate)
 }
 
 const computeCost = (answer: TappedAnswer & { textDelayMs?: number }, estimate: CostEstimate): CallCost =>
@@ -144,12 +149,14 @@ function clipUsage(usage: Usage, { inputMax, outputMax }: CostEstimate): Usage {
   }
 }
 
-/** Approximate speed of reasoning that is not sent to the client. The first seconds are time in the provider's queue. */
+/** Approximate speed of reasoning that is not sent to the client. */
 const HIDDEN_TOKENS_PER_SECOND = 50
-const HIDDEN_GRACE_MS = 5_000
+/** Time that a call is assumed to spend in the provider's queue before any reasoning. */
+const QUEUE_MS = 5_000
 
+/** Estimates the reasoning tokens that were produced in the silence before the first text. */
 const estimateHiddenTokens = (textDelayMs: number): number =>
-  Math.floor((Math.max(0, textDelayMs - HIDDEN_GRACE_MS) / 1000) * HIDDEN_TOKENS_PER_SECOND)
+  Math.floor((Math.max(0, textDelayMs - QUEUE_MS) / 1000) * HIDDEN_TOKENS_PER_SECOND)
 
 type ProducedOutput = Pick<TappedAnswer, 'partial' | 'isStream'>
 
@@ -160,8 +167,9 @@ type ProducedOutput = Pick<TappedAnswer, 'partial' | 'isStream'>
 function estimateCost({ partial, isStream }: ProducedOutput, textDelayMs: number, estimate: CostEstimate): CallCost {
   const { prices, reservedMicros, outputMax } = estimate
   const known = partial.usage && clipUsage(partial.usage, estimate)
-  const [text, hidden] = [estimateTokens(partial.textBytes), estimateHiddenTokens(textDelayMs)]
-  // The quiet time of a call without streaming includes the time in which the text was produced.
+  const text = estimateTokens(partial.textBytes)
+  const hidden = estimateHiddenTokens(textDelayMs)
+  // The silence of a call without streaming includes the time in which the text was produced.
   const produced = Math.max(known?.output ?? 0, isStream ? text + hidden : Math.max(text, hidden))
   const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
   const cost = prices && computeCostMicros(usage, prices)

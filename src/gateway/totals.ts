@@ -39,17 +39,19 @@ export type GrantTotals = {
   isClosed: boolean
 }
 
-/** `isRecovered`: a later call succeeded. `lastedMs`: time since the first of the consecutive failures of this kind. */
 type LastFailure = {
   status: number | null
   kind: FailureKind | Refusal
   at: Date
+  /** A later call succeeded. */
   isRecovered: boolean
   /** The provider's message, or why the provider could not be reached. */
   message?: string | null | undefined
+  /** Time from the start of the first of the consecutive failures of this kind to the end of the last. */
   lastedMs?: number | undefined
 }
 
+/** Sums up the calls of a grant. */
 export function computeTotals(state: GrantState): GrantTotals {
   const generated = state.calls.filter(({ kind }) => kind === 'generate')
   const mismatches = generated.filter(({ levelAsked }) => levelAsked !== null)
@@ -82,12 +84,13 @@ export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usag
   costSource: toWorstSource(calls),
 })
 
+/** The budgets in the order in which `cutBy` names them. */
 const BUDGET_KINDS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
-const COST_SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
+const COST_SOURCES_WORST_FIRST: readonly CostSource[] = ['unknown', 'reserved', 'estimated', 'metered']
 
 const toWorstSource = (calls: readonly CountedCall[]): CostSource =>
-  COST_SOURCES[Math.max(0, ...calls.map(({ costSource }) => COST_SOURCES.indexOf(costSource)))] ?? 'metered'
+  COST_SOURCES_WORST_FIRST.find((source) => calls.some(({ costSource }) => costSource === source)) ?? 'metered'
 
 function countOutcomes(calls: readonly RecordedCall[]): Record<CallOutcome, number> {
   const counts: Record<CallOutcome, number> = { open: 0, succeeded: 0, failed: 0, cut: 0, lost: 0 }

@@ -3,12 +3,13 @@ import type { GatewayRuntime } from './call-context.ts'
 import { hashSecret } from './grants.ts'
 import type { Grant } from './ledger.ts'
 import { openResumableConnections } from './resumable-connections.ts'
+import { CONNECT_TARGETS } from './sandbox-port.ts'
 
 type ConnectRequest = { url?: string | undefined; headers: { 'proxy-authorization'?: string | undefined } }
 
-/** Maps connections to grants. No request on a connection can change its grant. */
+/** The open connections from sandboxes, each with its grant. No request on a connection can change its grant. */
 export type Tunnels = {
-  /** Handles a CONNECT request. Only workers have tunnel secrets. */
+  /** Handles a CONNECT request, which must present a tunnel secret. Only workers have one. */
   accept(request: ConnectRequest, socket: Duplex, head: Buffer): void
   grantOf(connection: Duplex): Grant | undefined
   count(): number
@@ -20,23 +21,21 @@ type TunnelRuntime = Pick<GatewayRuntime, 'ledger' | 'holdsMasterKey' | 'log' | 
 /** Opens the tunnels of a gateway. `onConnection` receives each connection from a sandbox. */
 export function openTunnels(runtime: TunnelRuntime, onConnection: (connection: Duplex) => void): Tunnels {
   const { tunnelsAtOnce, resumeMs } = runtime.options
-  const connections = openGrantConnections(tunnelsAtOnce)
+  const connections = createGrantConnections(tunnelsAtOnce)
   const resumable = openResumableConnections({ resumeMs, connectionsMax: tunnelsAtOnce })
   const targets = new Map<string, (grant: Grant, socket: Duplex) => void>([
-    // Each connection has its own tunnel.
     [
-      'gateway:80',
+      CONNECT_TARGETS.tunnel,
       (grant, socket) => {
-        if (!connections.add(socket, grant)) return refuse(socket, '503 Service Unavailable')
+        if (!connections.add(socket, grant)) return answerAndEnd(socket, '503 Service Unavailable')
         socket.write(ESTABLISHED)
         onConnection(socket)
       },
     ],
-    // A pipe of resumable connections.
     [
-      'resumable:80',
+      CONNECT_TARGETS.pipe,
       (grant, socket) => {
-        if (!resumable.hasRoom(grant.id)) return refuse(socket, '503 Service Unavailable')
+        if (!resumable.mayAddPipe(grant.id)) return answerAndEnd(socket, '503 Service Unavailable')
         socket.write(ESTABLISHED)
         resumable.addPipe(grant.id, socket, (connection) => {
           const isAdded = connections.add(connection, grant)
@@ -45,21 +44,20 @@ export function openTunnels(runtime: TunnelRuntime, onConnection: (connection: D
         })
       },
     ],
-    // Ends the resumable connections of a worker that needs them no longer.
     [
-      'forget:80',
+      CONNECT_TARGETS.forget,
       (grant, socket) => {
         resumable.forget(grant.id)
-        refuse(socket, '200 OK')
+        answerAndEnd(socket, '200 OK')
       },
     ],
   ])
   const accept = async (request: ConnectRequest, socket: Duplex) => {
     const target = targets.get(request.url ?? '')
-    if (connections.grantOf(socket) || !target) return refuse(socket, '403 Forbidden')
+    if (connections.grantOf(socket) || !target) return answerAndEnd(socket, '403 Forbidden')
     const grant = await findGrant(runtime, request)
-    if (!grant) return refuse(socket, '407 Proxy Authentication Required')
-    if (runtime.holdsMasterKey?.() === false) return refuse(socket, '503 Service Unavailable')
+    if (!grant) return answerAndEnd(socket, '407 Proxy Authentication Required')
+    if (runtime.holdsMasterKey?.() === false) return answerAndEnd(socket, '503 Service Unavailable')
     target(grant, socket)
   }
   return {
@@ -68,7 +66,7 @@ export function openTunnels(runtime: TunnelRuntime, onConnection: (connection: D
       if (head.length > 0) socket.unshift(head)
       accept(request, socket).catch((error: unknown) => {
         runtime.log.error({ error }, 'a tunnel could not be opened')
-        refuse(socket, '503 Service Unavailable')
+        answerAndEnd(socket, '503 Service Unavailable')
       })
     },
     grantOf: connections.grantOf,
@@ -87,10 +85,11 @@ async function findGrant({ ledger }: TunnelRuntime, { headers }: ConnectRequest)
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n\r\n'
 
-const refuse = (socket: Duplex, status: string): void =>
+const answerAndEnd = (socket: Duplex, status: string): void =>
   void socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 
-function openGrantConnections(atOnceMax: number) {
+/** Creates the map from connections to grants, with at most `atOnceMax` connections of each grant. */
+function createGrantConnections(atOnceMax: number) {
   const grants = new Map<Duplex, Grant>()
   const counts = new Map<string, number>()
   const addToCount = (id: string, change: 1 | -1) => {

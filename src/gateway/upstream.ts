@@ -49,7 +49,7 @@ export async function sendUpstream(
     deps.onRetry(retry.why)
     if (answer.kind === 'answered') await discard(answer.body)
     await wait(retry.pauseMs, undefined, { signal: timeouts.signal }).catch(() => {})
-    if (isOver()) return silent('unwanted', 'the client disconnected', tries)
+    if (isOver()) return silent('unwanted', 'the client disconnected or the call was aborted', tries)
   }
 }
 
@@ -134,8 +134,9 @@ export async function readStart(body: Readable, bytesMax: number): Promise<Buffe
 }
 
 /**
- * Reason for aborting a call. `answer`: it was too long. `flood`: it had too many events, or too many that are not JSON.
- * `drain`: the client has left. `stop`: the gateway is stopping.
+ * Reason for aborting a call. `headers`, `idle` and `time`: a timeout of `GatewayOptions`. `answer`: the answer was too
+ * long. `flood`: it had too many events, or too many that are not JSON. `drain`: the client has left. `stop`: the gateway
+ * is stopping.
  */
 type AbortReason = 'headers' | 'idle' | 'time' | 'drain' | 'answer' | 'flood' | 'stop'
 

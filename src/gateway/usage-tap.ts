@@ -17,6 +17,7 @@ export type UsageTap = {
 /** `firstTextAt`: time of the first text in a stream. Anything before it may be hidden reasoning. */
 export type TappedAnswer = MeteredAnswer & { bytes: number; isStream: boolean; firstTextAt: number | null }
 
+/** Maximum size of a whole answer whose usage is read. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024
 /** Maximum number of events in one answer that are not JSON objects. Each costs an exception. */
 const UNREADABLE_EVENTS_MAX = 1_000
@@ -74,7 +75,7 @@ function openBodyTap(protocol: Protocol): UsageTap {
 
 type EventReader = {
   push(chunk: Uint8Array): void
-  /** Reads the last line. An event that no empty line has ended is discarded. */
+  /** Reads the last line. An event without the empty line that ends it is discarded. */
   end(): void
 }
 
@@ -84,10 +85,7 @@ const EVENT_CHARS_MAX = 4 * 1024 * 1024
 const LF = 10
 const CR = 13
 
-/**
- * Finds the data of server-sent events in chunks that may be cut anywhere, also within a character or a line end. Events
- * without data are skipped, as the standard says.
- */
+/** Finds the data of server-sent events in chunks that may be cut anywhere, also within a character or a line end. */
 export function readEvents(onData: (data: string) => void, charsMax: number = EVENT_CHARS_MAX): EventReader {
   const decoder = new TextDecoder()
   const event = createEventCollector(onData, charsMax)
@@ -138,7 +136,9 @@ function findLineEnd(text: string, from: number): number {
   return text.length
 }
 
-/** Collects the lines of one event after another. */
+const DATA_PREFIX = 'data:'
+
+/** Collects the lines of one event after another. Events without data are skipped, as the standard says. */
 function createEventCollector(onData: (data: string) => void, charsMax: number) {
   let data: string[] = []
   let chars = 0
@@ -148,17 +148,19 @@ function createEventCollector(onData: (data: string) => void, charsMax: number) 
     isTooLong = true
   }
   const end = (): void => {
-    if (chars > data.length && !isTooLong) onData(data.join('\n'))
-    if (chars > 0) data = []
+    const isEmpty = data.every((value) => value === '')
+    if (!isEmpty && !isTooLong) onData(data.join('\n'))
+    data = []
     chars = 0
     isTooLong = false
   }
   return {
     takeLine(line: string): void {
       if (line === '') return void end()
-      if (isTooLong || !line.startsWith('data:')) return
-      const value = line.slice(line[5] === ' ' ? 6 : 5)
-      // Each line counts, so that lines without data do not fill the memory either.
+      if (isTooLong || !line.startsWith(DATA_PREFIX)) return
+      // The standard drops one space after the colon.
+      const value = line.slice(DATA_PREFIX.length).replace(/^ /, '')
+      // Each line counts as one more character, so that lines without data do not fill the memory either.
       chars += value.length + 1
       if (chars > charsMax) skip()
       else data.push(value)

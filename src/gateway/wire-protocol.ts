@@ -26,12 +26,15 @@ export const addUsage = (one: Usage, other: Usage): Usage => ({
 export const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
   input + cacheRead + cacheWrite5m + cacheWrite1h
 
-/** The operation that a path of a protocol stands for. Only `generate` costs anything. */
+/**
+ * The operation that a path of a protocol stands for. `generate`: an answer of the model, the only operation that costs
+ * anything. `count`: the number of tokens of a request. `models`: the list of models. `hello`: a connection test.
+ * `upgrade`: a WebSocket, which is not supported.
+ */
 export type WireOperation = {
   kind: 'generate' | 'count' | 'models' | 'hello' | 'upgrade'
+  /** The model that the path names. Null if the body names it. */
   model: string | null
-  /** Set if the path, and not the body, selects streaming. */
-  isStream?: boolean
   /** Compacts a conversation. Its output cannot be limited. */
   isCompaction?: boolean
 }
@@ -49,7 +52,6 @@ export const NO_MEDIA: Media = { pictures: 0, documents: 0, pictureTokens: 0, pi
 export type ParsedRequest = {
   /** Null if the request names no model. */
   model: string | null
-  isStream: boolean
   /** Null if not set in the request. */
   level: WireLevel | null
   /** Maximum number of output tokens. Null if only the model's own limit applies. */
@@ -77,6 +79,7 @@ export type MeteredAnswer = {
   model: string | null
   /** The answer has its regular end. */
   isComplete: boolean
+  /** The model declined to answer. */
   isRefusal: boolean
   /** The answer ends because it reached its output limit. */
   isTruncated: boolean
@@ -103,7 +106,7 @@ export type UsageMeter = {
   read(): MeteredAnswer
 }
 
-/** The members of a request that hold its conversation. */
+/** Names of the members of a request that hold its conversation. */
 export type ConversationMembers = { turns: string; instructions?: string }
 
 /** A protocol of model APIs. Each file of `protocols/` implements one; no other code knows their fields. */

@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject, parseJson } from '../../harnesses
 import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
 import { objectOf } from '../protocols/fields.ts'
 import { wireProtocols } from '../protocols.ts'
-import { isConnectionRefused } from '../sandbox-port.ts'
+import { CONNECT_TARGETS, isConnectionRefused } from '../sandbox-port.ts'
 import { readEvents } from '../usage-tap.ts'
 import type { Usage } from '../wire-protocol.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
@@ -14,7 +14,7 @@ import { openaiChat } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
 
 /** Base URL of the gateway inside a tunnel. */
-const TUNNEL_BASE_URL = 'http://gateway:80'
+const TUNNEL_BASE_URL = `http://${CONNECT_TARGETS.tunnel}`
 
 type GatewayEndpoint = { url: string; tunnelSecret: string }
 
@@ -147,7 +147,10 @@ async function readStream(body: ResponseBody, assemble: ClientProtocol['assemble
   return answer
 }
 
-/** The Responses protocol has errors inside of the response, or as an event of their own. */
+/**
+ * Tells whether an event reports an error. The Responses protocol has errors in the response, or as an event of their
+ * own.
+ */
 const isFailure = ({ type, error, response }: JsonObject): boolean =>
   type === 'error' || (error ?? objectOf(response).error ?? null) !== null
 

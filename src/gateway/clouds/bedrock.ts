@@ -75,7 +75,8 @@ async function toProtocolAnswer(call: CloudCall, answer: StreamAnswer): Promise<
 const toExceptionName = (type: unknown): string =>
   /(?:.*#)?(\w+)/.exec(typeof type === 'string' ? type : '')?.[1] ?? 'BedrockException'
 
-const STATUSES: Record<string, number> = {
+/** Statuses that replace Bedrock's own, by the name of the exception in an error response. */
+const ERROR_STATUSES: Record<string, number> = {
   ModelErrorException: 500,
   ModelTimeoutException: 504,
   ServiceQuotaExceededException: 429,
@@ -84,7 +85,7 @@ const STATUSES: Record<string, number> = {
 /** Returns the status that other providers have for the same failure. An unknown model is a validation error here. */
 function toStatus(status: number, code: string, message: string): number {
   if (code === 'ValidationException' && /model identifier is invalid/i.test(message)) return 404
-  return STATUSES[code] ?? status
+  return ERROR_STATUSES[code] ?? status
 }
 
 /** Converts an event stream of AWS to server-sent events. A damaged frame ends the stream with an error. */
@@ -121,8 +122,9 @@ export function decodeEventStream(wire: Pick<WireProtocol, 'formatError'>): Tran
   }
 }
 
-/** Length of the frame, length of its headers, and their checksum. */
+/** Size of the beginning of a frame: its length, the length of its headers, and a checksum of both. */
 const PRELUDE_BYTES = 12
+/** Size of a frame without headers and payload: the prelude and a checksum. */
 const FRAME_BYTES_MIN = 16
 /** AWS allows 16 MiB. Events of models are far shorter. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024
@@ -138,7 +140,7 @@ const codec = new EventStreamCodec(
   (text) => Buffer.from(text),
 )
 
-/** A chunk has the event of the protocol in base64. Other frames are errors. */
+/** Converts a frame. A chunk has the event of the protocol in base64. Other frames are errors. */
 function toServerSentEvent(wire: Pick<WireProtocol, 'formatError'>, frame: Buffer): string {
   const { headers, body } = codec.decode(frame)
   const payload = parseObject(Buffer.from(body).toString()) ?? {}
@@ -151,16 +153,17 @@ function toServerSentEvent(wire: Pick<WireProtocol, 'formatError'>, frame: Buffe
 }
 
 const toErrorEvent = (wire: Pick<WireProtocol, 'formatError'>, code: string, message: string): JsonObject =>
-  wire.formatError(EXCEPTION_STATUSES[code] ?? 500, code, message)
+  wire.formatError(STREAM_ERROR_STATUSES[code] ?? 500, code, message)
 
-const EXCEPTION_STATUSES: Record<string, number> = {
+/** Statuses by the name of the exception in a stream. */
+const STREAM_ERROR_STATUSES: Record<string, number> = {
   validationException: 400,
   throttlingException: 429,
   serviceUnavailableException: 529,
   modelTimeoutException: 504,
 }
 
-/** The payload is JSON in one line. The name of an event repeats its type, as Anthropic's own service does. */
+/** Formats JSON as a server-sent event. Its name repeats the type, as in streams of Anthropic's own service. */
 function formatEvent(data: string | Buffer, name?: string): string {
   const text = data.toString().replaceAll(/[\r\n]+/g, ' ')
   const type = name ?? textOf(parseObject(text)?.type)

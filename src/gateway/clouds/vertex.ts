@@ -74,7 +74,7 @@ const UNKNOWN_MEMBERS = ['inference_geo', 'service_tier', 'speed']
 type RefusedToken = { kind: 'refused'; status: number; message: string }
 type Token = { kind: 'issued'; token: string; until: number } | RefusedToken
 
-/** Access tokens by the digest of their account. Calls at the same time share one exchange. */
+/** Access tokens by the digest of their account. Concurrent calls share one exchange. */
 const tokens = new Map<string, Promise<Token>>()
 const TOKENS_MAX = 1000
 /** Tokens are replaced this long before they expire. */
@@ -99,8 +99,8 @@ async function exchangeToken(openStream: OpenStream, account: string, { signal, 
   if (!parsed) return { kind: 'refused', status: 401, message: 'The service account cannot be read.' }
   const { url, headers, body } = buildTokenRequest(parsed)
   // The address is part of the credential, so the operator does not vouch for it.
-  const ownTrust = trust === 'operator' ? 'client' : trust
-  const answer = await openStream(url, { method: 'POST', headers, body, signal, trust: ownTrust })
+  const tokenTrust = trust === 'operator' ? 'client' : trust
+  const answer = await openStream(url, { method: 'POST', headers, body, signal, trust: tokenTrust })
   const text = await readShortText(answer)
   const issued = answer.status === 200 ? parseTokenAnswer(text) : undefined
   if (issued) return { kind: 'issued', token: issued.token, until: performance.now() + issued.lifetimeMs - MARGIN_MS }
@@ -109,10 +109,7 @@ async function exchangeToken(openStream: OpenStream, account: string, { signal, 
   return { kind: 'refused', status: answer.status, message: `Google issued no token: ${message}` }
 }
 
-/**
- * An account that gets no token is a rejected credential. Rate limits and outages of the token service stay as they
- * are.
- */
+/** Converts a refused token to a rejected credential. Rate limits and outages of the token service keep their status. */
 function toTokenError(wire: WireProtocol, { status, message }: RefusedToken): StreamAnswer {
   const protocolStatus = status === 429 || status >= 500 ? status : 401
   return toJsonAnswer(protocolStatus, wire.formatError(protocolStatus, 'token_refused', message))

@@ -124,13 +124,12 @@ describe('request', () => {
     expect(read(body).serverSideTools).toEqual(hosted)
   })
 
-  test('reads the stream flag and the limit', () => {
-    expect(read({ stream: true, max_tokens: 32_000 })).toMatchObject({
+  test('reads the model and the limit', () => {
+    expect(read({ max_tokens: 32_000 })).toMatchObject({
       model: 'm',
-      isStream: true,
       outputTokens: 32_000,
     })
-    expect(read({ max_tokens: 'many' })).toMatchObject({ isStream: false, outputTokens: null })
+    expect(read({ max_tokens: 'many' })).toMatchObject({ outputTokens: null })
   })
 })
 

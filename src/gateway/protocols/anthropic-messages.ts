@@ -138,11 +138,10 @@ function withPlainMetadata(body: JsonObject): JsonObject {
 }
 
 function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
-  // The provider may compact the conversation before it answers. It bills that pass too.
+  // The provider may compact the conversation before it answers. It bills that pass too, like another answer.
   const passes = asksForCompaction(body) ? 2 : 1
   return {
     model: textOf(body.model),
-    isStream: body.stream === true,
     level: parseLevel(body),
     outputTokens: limitOf(body.max_tokens, passes),
     alternatives: passes,
@@ -160,7 +159,7 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
   }
 }
 
-// Other service tiers, fast mode and regions have other prices.
+/** Values that do not change the price. Other service tiers, fast mode and regions have other prices. */
 const ORDINARY_VALUES = {
   ...PRICED_MEMBERS,
   service_tier: ['auto', 'standard', 'standard_only'],
@@ -179,10 +178,13 @@ function parseLevel(body: JsonObject): ParsedRequest['level'] {
   return budgetTokens === undefined ? null : { budgetTokens }
 }
 
-// Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
+/**
+ * Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side
+ * tools.
+ */
 const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
 
-// Remote tool servers and containers of the provider.
+/** Members with remote tool servers and containers of the provider. */
 const SERVER_SIDE_FIELDS = ['mcp_servers', 'container']
 
 function findServerSideTools(body: JsonObject): string[] {
@@ -316,7 +318,7 @@ function splitCacheWrites(total: number | undefined, split: JsonObject): Pick<Us
   return { cacheWrite5m: total - cacheWrite1h, cacheWrite1h }
 }
 
-// A compaction before the answer. The provider bills it but leaves it out of the sums.
+/** Tells whether an iteration is a compaction before the answer. The provider bills it but leaves it out of the sums. */
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction'
 
 const toIterationUsage = (iteration: JsonObject): Usage => ({
@@ -327,7 +329,7 @@ const toIterationUsage = (iteration: JsonObject): Usage => ({
   reasoning: 0,
 })
 
-/** Fast mode has its own price, whatever the service tier is. */
+/** Finds the service tier. Fast mode counts as a tier, because it has its own price whatever the tier is. */
 const findServiceTier = (usage: JsonObject): string | null =>
   usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
 

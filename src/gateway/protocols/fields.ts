@@ -17,7 +17,9 @@ export const textOf = (json: Json | undefined): string | null => (typeof json ==
 export const isFilled = (json: Json | undefined): boolean =>
   !(json === undefined || json === null || json === false || (Array.isArray(json) && json.length === 0))
 
-/** Counts media parts by kind. `pictureTokensMax`: the most tokens of one picture, which can be far more than its bytes. */
+/**
+ * Counts media parts by kind. `pictureTokensMax`: maximum tokens of one picture, which can be far more than its bytes.
+ */
 export const countMedia = (
   parts: readonly JsonObject[],
   kindOf: (part: JsonObject) => MediaKind | undefined,
@@ -43,6 +45,7 @@ const encodedBytes = ({ source, image_url, inlineData, inline_data }: JsonObject
     0,
   )
 
+/** Matches base64, alone or in a data URL. */
 const ENCODED_DATA = /^(data:image\/[^,]{0,100},)?[A-Za-z0-9+/=_-]*$/
 
 /** Lists members that are present with a value other than the ordinary ones. */
@@ -53,7 +56,7 @@ export const listUnusual = (body: JsonObject, ordinary: Readonly<Record<string, 
     return isOrdinary ? [] : [name]
   })
 
-// Above the limits of every model, and small enough that sums fit a database column.
+/** Maximum number of tokens. Above the limits of every model, and small enough that sums fit a database column. */
 const TOKENS_MAX = 100_000_000
 
 /** Inclusive bounds of an integer. */
@@ -76,7 +79,7 @@ export const listInvalidCounts = (counts: readonly [name: string, value: Json | 
 const isIntegerIn = (value: Json | undefined, [min, max]: Range): boolean =>
   typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
 
-/** Reads a number of tokens. */
+/** Reads a number of tokens. Returns undefined for anything but an integer in the range of `TOKENS`. */
 export const tokensOf = (json: Json | undefined): number | undefined =>
   typeof json === 'number' && Number.isInteger(json) && json >= 0 && json <= TOKENS_MAX ? json : undefined
 
@@ -181,7 +184,7 @@ const REROUTING_MEMBERS = new Set([
 export const listRerouting = (body: JsonObject): string[] =>
   Object.keys(body).filter((name) => isFilled(body[name]) && REROUTING_MEMBERS.has(foldName(name)))
 
-/** Folds compatible characters and case, and removes everything else than letters and digits. */
+/** Folds compatible characters and case, and removes everything but letters and digits. */
 const foldName = (name: string): string =>
   name
     .normalize('NFKC')

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../harnesses/json.ts'
 import type { MeteredAnswer } from '../wire-protocol.ts'
 import { gemini } from './gemini.ts'
 
-const read = (body: JsonObject) => gemini.parseRequest({ kind: 'generate', model: 'm', isStream: true }, body)
+const read = (body: JsonObject) => gemini.parseRequest({ kind: 'generate', model: 'm' }, body)
 const thinking = (thinkingConfig: JsonObject): JsonObject => ({ generationConfig: { thinkingConfig } })
 
 function meterEvents(...events: JsonObject[]): MeteredAnswer {
@@ -13,9 +13,9 @@ function meterEvents(...events: JsonObject[]): MeteredAnswer {
 }
 
 test.each<[string, string, object | undefined]>([
-  ['POST', '/v1beta/models/m-1.5:generateContent', { kind: 'generate', model: 'm-1.5', isStream: false }],
-  ['POST', '/v1beta/models/m:streamGenerateContent', { kind: 'generate', model: 'm', isStream: true }],
-  ['POST', '/v1/models/m:generateContent', { kind: 'generate', model: 'm', isStream: false }],
+  ['POST', '/v1beta/models/m-1.5:generateContent', { kind: 'generate', model: 'm-1.5' }],
+  ['POST', '/v1beta/models/m:streamGenerateContent', { kind: 'generate', model: 'm' }],
+  ['POST', '/v1/models/m:generateContent', { kind: 'generate', model: 'm' }],
   ['POST', '/v1beta/models/m%2D1:countTokens', { kind: 'count', model: 'm-1' }],
   ['GET', '/v1beta/models', { kind: 'models', model: null }],
   ['POST', '/v1beta/models/%:generateContent', undefined],
@@ -76,9 +76,9 @@ test.each<[JsonObject, string[]]>([
   expect(read(body).serverSideTools).toEqual(hosted)
 })
 
-test('reads the stream flag from the path and the limit from the body', () => {
+test('reads the model from the path and the limit from the body', () => {
   const generationConfig = { maxOutputTokens: 100, candidateCount: 2 }
-  expect(read({ generationConfig })).toMatchObject({ model: 'm', isStream: true, outputTokens: 200 })
+  expect(read({ generationConfig })).toMatchObject({ model: 'm', outputTokens: 200 })
 })
 
 describe('metering', () => {

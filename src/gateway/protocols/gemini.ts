@@ -50,6 +50,7 @@ export const gemini: WireProtocol = {
   formatError,
 }
 
+/** Groups: the part before the model, the model, the part after it, and the verb. */
 const CALL_PATH = /^(\/v1(?:alpha|beta)?\/models\/)([^/:]+)(:(generateContent|streamGenerateContent|countTokens))$/
 
 function parseOperation(method: string, path: string): WireOperation | undefined {
@@ -58,7 +59,7 @@ function parseOperation(method: string, path: string): WireOperation | undefined
   const model = decodeName(name)
   if (method !== 'POST' || !model) return undefined
   if (verb === 'countTokens') return { kind: 'count', model }
-  return { kind: 'generate', model, isStream: verb === 'streamGenerateContent' }
+  return { kind: 'generate', model }
 }
 
 function decodeName(name: string): string | undefined {
@@ -121,19 +122,18 @@ function withOutputLimit(body: JsonObject, { tokens }: { tokens: number }): Json
   return { ...body, [name]: { ...config, maxOutputTokens: tokens } }
 }
 
-// A token count wraps the request that it counts.
+/** Tells whether a member holds the request that a `countTokens` call counts. */
 const isWrappedRequest = (key: string): boolean =>
   key === 'generateContentRequest' || key === 'generate_content_request'
 
 const listWrappedRequests = (body: JsonObject): JsonObject[] =>
   fields(body, 'generateContentRequest').filter((value) => isObject(value))
 
-function parseRequest({ model, isStream = false }: WireOperation, body: JsonObject): ParsedRequest {
+function parseRequest({ model }: WireOperation, body: JsonObject): ParsedRequest {
   const config = objectOf(field(body, 'generationConfig'))
   const thinking = objectOf(field(config, 'thinkingConfig'))
   return {
     model,
-    isStream,
     level: parseLevel(thinking),
     reasoningTokens: tokensOf(field(thinking, 'thinkingBudget')),
     outputTokens: parseOutputTokens(config),
@@ -148,7 +148,7 @@ function parseRequest({ model, isStream = false }: WireOperation, body: JsonObje
 const parseOutputTokens = (config: JsonObject): number | null =>
   limitOf(field(config, 'maxOutputTokens'), field(config, 'candidateCount'))
 
-/** A number in two spellings is invalid: the provider may read either. */
+/** Lists numbers that are not integers in their range, or that are set in two spellings: the provider may read either. */
 function listInvalidCountsIn(body: JsonObject): string[] {
   const settings = field(body, 'generationConfig')
   if (isFilled(settings) && !isObject(settings)) return ['generationConfig']
@@ -174,7 +174,7 @@ function listSurcharges(body: JsonObject): string[] {
   return [
     ...tiers,
     ...(asksForOtherModalities ? ['responseModalities'] : []),
-    ...(listParts(body).some(isAudioOrVideo) ? ['sound'] : []),
+    ...(listParts(body).some(isAudioOrVideo) ? ['audio or video'] : []),
   ]
 }
 
@@ -223,7 +223,7 @@ function listParts(body: JsonObject): JsonObject[] {
   return [...parts, ...responseParts.map(objectOf)]
 }
 
-// Functions run in the client. All other tools are server-side tools.
+/** Tools that run in the client. All others are server-side tools. */
 const OWN_TOOLS = ['functionDeclarations', 'function_declarations']
 
 function findServerSideTools(body: JsonObject): string[] {
@@ -292,7 +292,7 @@ const partBytes = ({ parts }: JsonObject): number =>
     .map(objectOf)
     .reduce((sum, { text, functionCall }) => sum + byteLength(text) + jsonBytes(objectOf(functionCall).args), 0)
 
-/** Thoughts are billed as output. The input of server-side tools is billed as input. */
+/** Parses the usage. Thoughts are billed as output, and the input of server-side tools as input. */
 function parseUsage(usage: JsonObject): Usage | undefined {
   const prompt = tokensOf(usage.promptTokenCount)
   if (prompt === undefined) return undefined

@@ -110,7 +110,6 @@ function withOutputLimit(body: JsonObject, { tokens, provider }: { tokens: numbe
 function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
   return {
     model: textOf(body.model),
-    isStream: body.stream === true,
     level: parseLevel(body),
     outputTokens: parseOutputTokens(body),
     alternatives: alternativesOf(body.n),
@@ -155,7 +154,7 @@ const parseReasoningTokens = (body: JsonObject): number | undefined =>
   tokensOf(objectOf(body.thinking).budget_tokens) ??
   tokensOf(body.thinking_budget)
 
-// Fields of compatible providers for server-side search and background work.
+/** Members of compatible providers for server-side search and background work. */
 const SERVER_SIDE_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'background']
 
 const listParts = (body: JsonObject): Json[] =>
@@ -226,7 +225,7 @@ function createMeter(): UsageMeter {
   }
 }
 
-/** Bytes that a choice has produced: in the piece of a stream, or in a whole message. */
+/** Counts the bytes that a choice has produced: in the piece of a stream, or in a whole message. */
 const producedBytes = ({ delta, message }: JsonObject): number =>
   messageBytes(objectOf(delta)) + messageBytes(objectOf(message))
 

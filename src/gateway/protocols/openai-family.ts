@@ -2,7 +2,10 @@ import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
 import type { MediaKind } from '../wire-protocol.ts'
 import { isFilled, keepMembers, listOf, objectOf, textOf } from './fields.ts'
 
-// Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
+/**
+ * Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side
+ * tools.
+ */
 const OWN_TOOLS = ['function', 'custom', 'local_shell', 'apply_patch', 'tool_search']
 
 /** Lists server-side tools, including nested ones. */
@@ -80,6 +83,7 @@ export function mediaOf(part: JsonObject): MediaKind | undefined {
   return part.image_url === undefined ? undefined : 'pictures'
 }
 
+/** Service tiers that are billed at the list price. */
 export const ORDINARY_TIERS = ['auto', 'default', 'standard', 'on_demand']
 
 const AUDIO_TYPES = ['input_audio', 'input_video', 'audio', 'video', 'video_url']
@@ -89,7 +93,7 @@ export const listAudio = (parts: readonly Json[]): string[] => [
   ...new Set(parts.flatMap((part) => AUDIO_TYPES.filter((name) => objectOf(part).type === name))),
 ]
 
-// Fields with text that is never fetched.
+/** Members with text that is never fetched. */
 const TEXT_FIELDS = ['type', 'text', 'refusal', 'thinking']
 
 /** Lists remote media in message parts, including URLs in fields of compatible providers. */

@@ -72,7 +72,6 @@ const keepDocumented = createMemberFilter([
 function parseRequest({ isCompaction }: WireOperation, body: JsonObject): ParsedRequest {
   return {
     model: textOf(body.model),
-    isStream: body.stream === true,
     level: parseLevel(body),
     outputTokens: isCompaction ? null : limitOf(body.max_output_tokens, undefined),
     invalidCounts: listInvalidCounts([
@@ -91,8 +90,10 @@ function parseLevel(body: JsonObject): ParsedRequest['level'] {
   return effort === null ? null : { effort }
 }
 
-// Stored prompts may include tools. Background work does not report its cost. A stored conversation is billed as if it
-// had been sent, and may belong to another trial.
+/**
+ * Members that refer to something at the provider. Stored prompts may include tools. Background work does not report its
+ * cost. A stored conversation is billed as if it had been sent, and may belong to another trial.
+ */
 const SERVER_SIDE_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation']
 
 function findServerSideTools(body: JsonObject): string[] {
@@ -154,7 +155,7 @@ function createMeter(): UsageMeter {
     takeEvent: createEventHandler((event) => {
       const { type, response, delta } = event
       textBytes += byteLength(delta)
-      error ??= eventError(event)
+      error ??= classifyEventError(event)
       if (type === 'response.refusal.done') isRefusal = true
       else if (END_EVENTS.some((name) => name === type)) end(objectOf(response))
       else if (isObject(response)) take(response)
@@ -174,7 +175,7 @@ function createMeter(): UsageMeter {
   }
 }
 
-/** Bytes of text, reasoning and tool input in a whole response. */
+/** Counts the bytes of text, reasoning and tool input in a whole response. */
 const outputBytes = (response: JsonObject | undefined): number =>
   listOf(response?.output)
     .map(objectOf)
@@ -185,8 +186,8 @@ const outputBytes = (response: JsonObject | undefined): number =>
     ])
     .reduce<number>((sum, text) => sum + byteLength(text), 0)
 
-/** An `error` event has the fields of the error itself, or an object with them. */
-const eventError = (event: JsonObject): AnswerError | null =>
+/** Classifies an `error` event. It has the fields of the error itself, or an object with them. */
+const classifyEventError = (event: JsonObject): AnswerError | null =>
   event.type === 'error' ? classifyError(isFilled(event.error) ? event.error : event) : null
 
 /** Tells whether a response has ended. A compacted conversation has no status. */
