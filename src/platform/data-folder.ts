@@ -6,7 +6,7 @@ import { join } from 'node:path'
  * Name of the mark file. A data folder must be trusted, because its content can lead to the execution of code:
  * PostgreSQL reads its settings there, and image files name folders of the machine that sandboxes mount.
  */
-const MARK = 'created-here'
+const MARK_FILE = 'created-here'
 
 /** Thrown when the default data folder was not created on this machine. */
 export class ForeignDataFolder extends Error {
@@ -39,8 +39,7 @@ export async function readDisk(path: string): Promise<{ freeBytes: number; total
  * predicted.
  */
 export function requireOwnDataFolder(path: string): void {
-  if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return
-  if (readMark(path) === identify(path)) return
+  if (!isForeign(path)) return
   throw new ForeignDataFolder(
     `${path} was not created by Assay on this machine. It may be part of a clone, and using it could execute programs in it. Delete it, or name it once with --data if it is yours.`,
   )
@@ -48,8 +47,7 @@ export function requireOwnDataFolder(path: string): void {
 
 /** Marks a folder that the user has named. A folder that cannot be marked is still used. */
 export function adoptDataFolder(path: string): void {
-  if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return
-  if (readMark(path) === identify(path)) return
+  if (!isForeign(path)) return
   try {
     writeMark(path)
   } catch {
@@ -57,11 +55,17 @@ export function adoptDataFolder(path: string): void {
   }
 }
 
-const writeMark = (path: string): void => writeFileSync(join(path, MARK), identify(path), { mode: 0o600 })
+/** Returns true for a folder that has content and no mark of this machine. */
+function isForeign(path: string): boolean {
+  if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return false
+  return readMark(path) !== identify(path)
+}
+
+const writeMark = (path: string): void => writeFileSync(join(path, MARK_FILE), identify(path), { mode: 0o600 })
 
 function readMark(path: string): string | undefined {
   try {
-    return readFileSync(join(path, MARK), 'utf8')
+    return readFileSync(join(path, MARK_FILE), 'utf8')
   } catch {
     return undefined
   }

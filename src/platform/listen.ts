@@ -5,10 +5,10 @@ import type { AddressInfo, Socket } from 'node:net'
 const UNREAD_MS = 60_000
 
 /**
- * Time for which a connection is kept after clients were told to stop using it. A request that arrived while the event loop
- * was busy would otherwise be reset: timers expire before sockets are read.
+ * Time for which an idle connection stays open beyond the timeout that the `Keep-Alive` header announces. A request that
+ * arrived while the event loop was busy would otherwise be reset: timers expire before sockets are read.
  */
-const KEPT_MS = 15_000
+const KEEP_ALIVE_BUFFER_MS = 15_000
 
 type ListeningServer = { url: string; stop(graceMs: number): Promise<void> }
 
@@ -24,7 +24,7 @@ export async function listen(
     handle(incoming, outgoing)
   }
   const server = createServer(
-    { headersTimeout: 20_000, keepAliveTimeoutBuffer: KEPT_MS },
+    { headersTimeout: 20_000, keepAliveTimeoutBuffer: KEEP_ALIVE_BUFFER_MS },
     handleInSequence(handleWithTimeout),
   )
   await new Promise<void>((resolve, reject) => {
@@ -38,7 +38,10 @@ export async function listen(
   }
 }
 
-/** Ends an inactive connection whose client does not read. Others may wait for work that takes long. */
+/**
+ * Ends an inactive connection whose client leaves an answer unread. Other inactive ones may wait for work that takes
+ * long.
+ */
 function endIfUnread(socket: Socket): void {
   if (socket.writableLength > 0) socket.destroy()
 }

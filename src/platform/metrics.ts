@@ -14,7 +14,7 @@ export type Metrics = {
   contentType: string
 }
 
-/** Metrics of the process itself, such as its memory. There is one, because its timers and observers never end. */
+/** Metrics of the process itself, such as its memory. Created once, because its timers and observers never end. */
 let processRegistry: Registry | undefined
 
 function getProcessRegistry(): Registry {
@@ -26,7 +26,7 @@ function getProcessRegistry(): Registry {
 
 export function createMetrics(): Metrics {
   const registry = new Registry()
-  const whole = [getProcessRegistry(), registry]
+  const allRegistries = [getProcessRegistry(), registry]
   // Two metrics, because each label of a histogram multiplies its buckets.
   const requests = new Counter({
     name: 'assay_http_requests_total',
@@ -62,7 +62,7 @@ export function createMetrics(): Metrics {
       const counter = known instanceof Counter ? known : new Counter({ name, help, labelNames, registers: [registry] })
       return (labels, by = 1) => counter.inc(labels, by)
     },
-    text: async () => (await Promise.all(whole.map((part) => part.metrics()))).join('\n'),
+    text: async () => (await Promise.all(allRegistries.map((each) => each.metrics()))).join('\n'),
     contentType: registry.contentType,
   }
 }

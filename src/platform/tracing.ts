@@ -4,7 +4,7 @@ import type { Log } from './log.ts'
 /** A finished piece of work, such as a request or a phase of a trial. */
 type FinishedSpan = {
   traceId: string
-  /** Needed only if other spans name it as their parent. */
+  /** Needed only if other spans name it as their parent. Default: a new id. */
   spanId?: string | undefined
   parentId?: string | undefined
   name: string
@@ -95,8 +95,9 @@ async function post({ endpoint, headers, serviceName }: TracingSettings, spans: 
   return answer.ok ? undefined : { status: answer.status }
 }
 
+/** Numbers of OTLP for the kind of a span and for its status. */
 const KINDS = { internal: 1, server: 2, client: 3 }
-const STATUS = { ok: 0, error: 2 }
+const STATUS = { unset: 0, error: 2 }
 
 /** Builds the JSON form of an `ExportTraceServiceRequest`. */
 const toOtlp = (serviceName: string, spans: readonly FinishedSpan[]) => ({
@@ -117,10 +118,10 @@ const toOtlpSpan = (span: FinishedSpan) => ({
   startTimeUnixNano: toNanoseconds(span.startMs),
   endTimeUnixNano: toNanoseconds(span.endMs),
   attributes: toAttributes(span.attributes),
-  status: span.error === undefined ? { code: STATUS.ok } : { code: STATUS.error, message: span.error },
+  status: span.error === undefined ? { code: STATUS.unset } : { code: STATUS.error, message: span.error },
 })
 
-/** Nanoseconds since 1970 exceed the precision of a number. */
+/** Converts a time to nanoseconds since 1970, as text: they exceed the precision of a number. */
 const toNanoseconds = (ms: number): string => String(BigInt(Math.round(ms * 1000)) * 1000n)
 
 const toAttributes = (attributes: FinishedSpan['attributes']) =>

@@ -18,7 +18,9 @@ export function parseUntrustedJson(text: string, { valuesMax = VALUES_MAX } = {}
   }
 }
 
-const [QUOTE, BACKSLASH] = [0x22, 0x5c]
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+/** Tables by character code, for characters outside of strings: change of depth, and number of values that follow. */
 const NESTING_CHANGE = new Int8Array(128)
 const VALUE_COUNT = new Uint8Array(128)
 for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 }))

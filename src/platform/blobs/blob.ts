@@ -15,7 +15,10 @@ type BlobPart = { offset: number; bytes: number }
 export type Blobs = {
   /** Stores content durably. On any error nothing is stored; the same content is stored once. */
   put: (content: Readable | Uint8Array, options?: PutOptions) => Promise<{ digest: Digest; bytes: number }>
-  /** Fails with BlobDamaged at the end of the stream if the stored content has changed. Use the content only after the end. */
+  /**
+   * Opens a blob. The stream fails with BlobDamaged at its end if the stored content has changed, so the content must be
+   * used only after the end.
+   */
   get: (digest: Digest) => Promise<Readable>
   /** Reads a part without the rest. Damage is not noticed, because a part cannot be compared with the digest. */
   getPart: (digest: Digest, part: BlobPart) => Promise<Readable>
@@ -80,7 +83,7 @@ export function verifyDigest(source: Readable, digest: Digest): Readable {
       done(`sha256:${hash.digest('hex')}` === digest ? null : new BlobDamaged(digest))
     },
   })
-  pipeline(source, check, () => undefined) // an error reaches the reader through `check`, which it destroys
+  pipeline(source, check, () => undefined) // An error destroys `check`, through which it reaches the reader.
   return check
 }
 

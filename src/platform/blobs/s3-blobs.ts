@@ -81,6 +81,7 @@ type S3Store = { sdk: typeof import('@aws-sdk/client-s3'); client: S3Client }
 type ObjectName = { Bucket: string; Key: string }
 
 const ATTEMPTS_MAX = 3
+const RETRY_PAUSE_MS = 100
 
 /** Silences the client, which would warn on the console about each upload that we retry. */
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -90,8 +91,8 @@ async function openStore({ endpoint, region, pathStyle }: S3Location): Promise<S
   const sdk = await import('@aws-sdk/client-s3')
   const client = new sdk.S3Client({
     forcePathStyle: pathStyle,
-    ...(endpoint && { endpoint }),
-    ...(region && { region }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(region === undefined ? {} : { region }),
     // We send and check SHA-256 ourselves; not every S3 server knows the CRC that the client would add.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -109,7 +110,8 @@ async function upload(store: S3Store, object: ObjectName, spooled: SpooledFile):
     } catch (error) {
       if (attempt === ATTEMPTS_MAX || !isTransient(error)) throw error
     }
-    await pause(100 * 2 ** attempt * (1 + Math.random())) // jitter
+    // Random, so that uploads that failed together are not retried together.
+    await pause(RETRY_PAUSE_MS * 2 ** attempt * (1 + Math.random()))
   }
 }
 
@@ -126,7 +128,7 @@ async function uploadOnce({ sdk, client }: S3Store, object: ObjectName, spooled:
   try {
     await client.send(command)
   } finally {
-    content.destroy() // a request that never started does not close it
+    content.destroy() // A request that never started does not close it.
   }
 }
 
@@ -159,7 +161,7 @@ const ADVICE: Record<string, string> = {
 
 /** Adds advice to known errors. Returns other errors unchanged. */
 function explainS3(error: unknown, target: S3Target): unknown {
-  const advice = adviceFor(error, target)
+  const advice = findAdvice(error, target)
   return advice ? new Error(`Cannot use s3://${target.bucket} (ASSAY_BLOBS): ${advice}.`, { cause: error }) : error
 }
 
@@ -172,7 +174,7 @@ function isTransient(error: unknown): boolean {
   return hasCode(error, 'ECONNRESET', 'EPIPE', 'ETIMEDOUT') || nameOf(error) === 'TimeoutError'
 }
 
-function adviceFor(error: unknown, { endpoint }: S3Target): string | undefined {
+function findAdvice(error: unknown, { endpoint }: S3Target): string | undefined {
   if (CONNECTION_CODES.includes(codeOf(error)) || nameOf(error) === 'TimeoutError') {
     return `no connection to ${endpoint ?? 'AWS'} (${codeOf(error) || 'timeout'}). Check the endpoint and the network`
   }

@@ -20,7 +20,7 @@ export async function spool(
   content: Readable | Uint8Array,
   { folder, flush, expect, bytesMax = Number.POSITIVE_INFINITY }: PutOptions & { folder: string; flush: boolean },
 ): Promise<SpooledFile> {
-  if (expect !== undefined) hexOf(expect)
+  if (expect !== undefined) hexOf(expect) // Throws before anything is written if the digest is malformed.
   const path = join(folder, `blob-${randomUUID()}.part`)
   const meter = createMeter(bytesMax)
   try {
@@ -45,7 +45,7 @@ export async function deleteStaleSpools(folder: string): Promise<void> {
     throw error
   })
   for (const name of names.filter((each) => SPOOL_NAME.test(each))) {
-    const stats = await stat(join(folder, name)).catch(() => undefined) // its owner may remove it at any time
+    const stats = await stat(join(folder, name)).catch(() => undefined) // Its owner may remove it at any time.
     if (stats && Date.now() - stats.mtimeMs > SPOOL_AGE_MAX_MS) await rm(join(folder, name), { force: true })
   }
 }

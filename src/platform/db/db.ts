@@ -18,6 +18,7 @@ export type Db = Kysely<DB>
 
 export type Database = { db: Db; pool: pg.Pool; url: string; close(): Promise<void> }
 
+/** Type id of int8 in PostgreSQL. */
 const INT8 = 20
 // Counts and sizes are returned as int8. All of them are far below 2^53.
 pg.types.setTypeParser(INT8, Number)
@@ -33,7 +34,7 @@ export function connect(url: string, options: { max: number; onError: (error: Er
     statement_timeout: 60_000,
     idle_in_transaction_session_timeout: 60_000,
   })
-  // If there are no listeners, losing a connection, idle or in a transaction, would end the process.
+  // Without these listeners, losing a connection, idle or in a transaction, would end the process.
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', () => {}))
   const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool: withPreparedStatements(pool) }) })
@@ -52,18 +53,19 @@ export const lock = (tx: Db, name: string): Promise<unknown> =>
 export const errorCode = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined
 
+/** Codes of Node, then SQLSTATEs of PostgreSQL. */
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOENT',
   'EPIPE',
   'ETIMEDOUT',
-  '57P01',
-  '57P02',
-  '57P03',
-  '53300',
-  '55000',
-  '08006',
+  '57P01', // admin_shutdown
+  '57P02', // crash_shutdown
+  '57P03', // cannot_connect_now
+  '53300', // too_many_connections
+  '55000', // object_not_in_prerequisite_state
+  '08006', // connection_failure
 ])
 
 /** Returns true for errors of a server that is down, starting or full: a retry may succeed soon. */

@@ -46,6 +46,7 @@ export async function readServerVersion(db: Db): Promise<string> {
   return rows[0]?.version ?? 'unknown'
 }
 
+/** Returns true for versions that Assay does not support. A version that cannot be read counts as too old. */
 export const isPostgresTooOld = (version: string): boolean => !(Number.parseInt(version, 10) >= POSTGRES_VERSION_MIN)
 
 const createMigrator = (db: Db) => new Migrator({ db, provider: { getMigrations: readMigrations } })

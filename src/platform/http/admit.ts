@@ -99,7 +99,7 @@ export function watchCallers(authenticate: Authenticate) {
       await wait(RECHECK_MS, undefined, { ref: false })
       const isValid = await authenticate(presented).then(
         (caller) => caller !== undefined,
-        () => true, // a database outage says nothing about the key
+        () => true, // A database outage says nothing about the key.
       )
       if (isValid) continue
       for (const reader of readers) reader.abort()

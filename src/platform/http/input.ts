@@ -156,6 +156,7 @@ const VALUES_MAX = 200_000
 /** Maximum number of keys of an object. Validation reports every unknown key, which takes long for many of them. */
 const KEYS_MAX = 1_000
 
+/** Byte values of the characters that structure JSON. */
 const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
 
 /** An object or array that the scan is inside of. `position` is the current key or index, undefined before a key. */
@@ -308,10 +309,15 @@ const TYPE_MESSAGES: Record<string, string> = {
   object: 'must be an object',
 }
 
-const UNITS: Record<string, string> = { string: 'character', array: 'entry', set: 'entry' }
+const ENTRIES = { one: 'entry', many: 'entries' }
+const UNITS: Record<string, { one: string; many: string }> = {
+  string: { one: 'character', many: 'characters' },
+  array: ENTRIES,
+  set: ENTRIES,
+}
 
 function describeBound(origin: string, comparison: string, limit: number | bigint): string {
   const unit = UNITS[origin]
   if (unit === undefined) return `be ${comparison} ${limit}`
-  return `have ${comparison} ${limit} ${limit === 1 ? unit : unit.replace(/y$/, 'ie').concat('s')}`
+  return `have ${comparison} ${limit} ${limit === 1 ? unit.one : unit.many}`
 }

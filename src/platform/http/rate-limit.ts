@@ -10,6 +10,7 @@ export type RateLimiter = {
   check(caller: string): Record<string, string>
 }
 
+/** Maximum number of callers whose tokens are remembered. */
 const TRACKED_MAX = 100_000
 
 /**
@@ -42,7 +43,8 @@ export function createRateLimiter(limit: RateLimit, now: () => number = Date.now
       return buildHeaders(policy, Math.floor(remaining), Math.ceil((limit.requests - remaining) / perMs / 1000))
     }
     const waitSeconds = Math.max(1, Math.ceil((1 - tokens) / perMs / 1000))
-    throw new Problem(rateLimited, `More than ${limit.requests} requests in ${limit.seconds} s.`, {
+    const detail = `More than ${limit.requests} requests in ${limit.seconds} s. Try again in ${waitSeconds} s.`
+    throw new Problem(rateLimited, detail, {
       headers: { ...buildHeaders(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
     })
   }
@@ -103,7 +105,7 @@ function createStreamCounter(max: number, owner: string) {
   }
 }
 
-/** Enough to tell keys apart: `assay_` and eight characters. */
+/** Length of the prefix that tells keys apart: `assay_` and eight characters. */
 const PREFIX_LENGTH = 14
 
 /**

@@ -27,7 +27,7 @@ export function toWireResponse(
   headers['content-type'] ??= 'application/json'
   if (answer.stream) return toStreamResponse(request, { ...answer, stream: answer.stream }, headers)
   if (isRead && answer.status === 200) {
-    headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
+    headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, ETAG_LENGTH)}"`
     if (matchesEtag(request.headers['if-none-match'], headers.etag)) return toEmptyResponse(304, headers)
   }
   if (answer.text === '') return toEmptyResponse(answer.status, headers)
@@ -35,6 +35,9 @@ export function toWireResponse(
   headers['content-length'] = String(Buffer.byteLength(answer.text))
   return { status: answer.status, headers, body: answer.text }
 }
+
+/** Length of an ETag: 162 bits of the hash, more than enough to tell versions apart. */
+const ETAG_LENGTH = 27
 
 function toCachedResponse(
   request: IncomingMessage,
@@ -130,12 +133,12 @@ export function createEventStream(
     },
     cancel() {
       clearInterval(heartbeat)
-      void source.return?.() // takes effect at its next event
+      void source.return?.() // Takes effect at its next event.
     },
   })
 }
 
-/** JSON contains no line breaks, so each event is one line of data. */
+/** Formats an event. JSON contains no line breaks, so its data is one line. */
 const formatEvent = ({ id, event, data }: ServerEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 

@@ -244,5 +244,5 @@ test('gives up a job whose worker died 25 times without running it', async () =>
   await enqueue(database.db, noteJob, { text: 'deadly' })
   await database.pool.query('update jobs set crashes = 25')
   await drain(database, [createNoteHandler(() => Promise.reject(new Error('ran')))])
-  expect(await jobRows(database)).toMatchObject([{ state: 'failed', error: 'Its worker died 25 times.' }])
+  expect(await jobRows(database)).toMatchObject([{ state: 'failed', error: 'The worker of the job died 25 times.' }])
 })

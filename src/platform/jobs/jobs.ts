@@ -115,7 +115,7 @@ export const limitWorkspaceJobs = (db: Db, workerSlots: number): Promise<void> =
   setLimit(db, 'workspace', Math.max(1, Math.floor(workerSlots / 2)))
 
 const FAILURES_MAX = 5
-const CHUNK = 5_000
+const JOBS_PER_INSERT = 5_000
 
 /**
  * Enqueues a job. Idempotent by id while the first job is queued or running. A failed or canceled job is queued again,
@@ -137,8 +137,8 @@ export async function enqueueAll<P>(
   // An insert cannot contain the same id twice. Reversed, so that the first of two is inserted.
   const distinct = [...new Map(rows.toReversed().map((row) => [row.id, row])).values()]
   await transact(tx, async (inner) => {
-    for (let start = 0; start < distinct.length; start += CHUNK) {
-      await insertJobs(inner, toTypeSettings(type), distinct.slice(start, start + CHUNK))
+    for (let start = 0; start < distinct.length; start += JOBS_PER_INSERT) {
+      await insertJobs(inner, toTypeSettings(type), distinct.slice(start, start + JOBS_PER_INSERT))
     }
   })
   return rows.map((row) => row.id)

@@ -16,7 +16,9 @@ type RunDeps = {
   outage: OutageLog
 }
 
+/** Number of crashes after which a job is given up. */
 const CRASHES_MAX = 25
+/** Pause before the ending of a job is recorded again after a database error. */
 const RECORD_RETRY_MS = 500
 
 /** Runs a claimed job and records how it ended. Never throws. */
@@ -41,7 +43,7 @@ async function runHandler({ handlers, log }: RunDeps, lease: Lease): Promise<Job
   const { job } = lease
   const handler = handlers.get(job.type)
   if (!handler) return { kind: 'failed', error: `No handler for job type ${job.type}.` }
-  if (job.crashes >= CRASHES_MAX) return { kind: 'failed', error: `Its worker died ${job.crashes} times.` }
+  if (job.crashes >= CRASHES_MAX) return { kind: 'failed', error: `The worker of the job died ${job.crashes} times.` }
 
   const status = () => ({ leaseState: lease.state, aborted: lease.abort.signal.aborted })
   try {
@@ -140,6 +142,7 @@ function toReturnEnding({ leaseState, aborted }: RunStatus): JobEnding {
   return aborted ? { kind: 'put_back' } : { kind: 'done' }
 }
 
+/** Returns the ending after a handler threw. */
 export function toErrorEnding(error: unknown, { leaseState, aborted }: RunStatus, job: ClaimedJob): JobEnding {
   if (leaseState === 'ended' || leaseState === 'lost' || error instanceof LeaseLost) return { kind: 'none' }
   if (aborted) return { kind: 'put_back' }

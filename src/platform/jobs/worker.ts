@@ -72,6 +72,7 @@ type WorkerState = {
   outage: OutageLog
   claimSignal: WakeSignal
   heartbeatSignal: WakeSignal
+  /** Time until the next claim, unless `claimSignal` comes earlier. */
   nextClaimMs: number
   phase: 'working' | 'stopping' | 'stopped'
 }
@@ -84,10 +85,14 @@ const POLL_MS = 1_000
 const BURST_MS = 10
 /** Bounds the cost of one claim, which grows with slots × queue classes and blocks the claims of others. */
 const CLAIM_MAX = 50
+/** Pause after a database error. */
 const RETRY_MS = 1_000
 /** Time for a handler to release its sandbox after its signal aborted. */
 const ABORT_GRACE_MS = 5_000
-/** A database that does not respond must not keep the process from exiting. */
+/**
+ * Maximum time of each database access during a stop. A database that does not respond must not keep the process from
+ * exiting.
+ */
 const CLOSE_MS = 5_000
 
 /** Starts a worker. Database errors never end it: it resumes when the database does. */
@@ -344,12 +349,12 @@ export async function claim(db: Db, options: ClaimOptions): Promise<ClaimResult>
     await lockClaims(tx)
     const { rows: queues } = await executePrepared(tx, queueQuery(claimer))
     const { startsMsAgo = [], ...queue } = queues[0] ?? EMPTY_QUEUE
-    const starts = startsPerSecond - startsMsAgo.length
-    const admission = admit(queue, { slots, sharedSlots, starts, memoryMb })
+    const startsLeft = startsPerSecond - startsMsAgo.length
+    const admission = admit(queue, { slots, sharedSlots, starts: startsLeft, memoryMb })
     const { rows: jobs } =
       admission.jobCounts.size > 0 ? await executePrepared(tx, takeQuery(claimer, admission)) : { rows: [] }
     const started = jobs.filter((job) => job.memoryMb > 0).length
     if (started > 0 && startsPerSecond < Number.POSITIVE_INFINITY) await recordStarts(tx, claimer.host, started)
-    return { jobs, nextStartMs: started < starts ? undefined : SECOND_MS - (startsMsAgo[0] ?? 0) }
+    return { jobs, nextStartMs: started < startsLeft ? undefined : SECOND_MS - (startsMsAgo[0] ?? 0) }
   })
 }

@@ -6,6 +6,7 @@ import { type AllowedHost, coversHost, hostOf, isPublicAddress, mayBePublic } fr
 function parseRegistry(reference: string): { host: string; port: number } | 'invalid' | undefined {
   const slash = reference.indexOf('/')
   const first = reference.slice(0, Math.max(0, slash))
+  // Docker reads the first part as a host only if it is localhost, has a dot, a colon or brackets, or is not lower case.
   if (first !== 'localhost' && !/[.:[\]]/.test(first) && first === first.toLowerCase()) return undefined
   // Other spellings of an address, such as 0x7f.1, are read as programs would connect to them.
   const url = URL.parse(`https://${first}/`)

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { OutboundFailed, OutboundRefused, resolveAddresses, toErrorCode } from './outbound.ts'
 import { createPinnedAgents } from './pinned-connections.ts'
 import { cacheLookups, type Resolve, resolveName } from './public-host.ts'
-import { type Trust, urlRefusal } from './url-rules.ts'
+import { findRuleRefusal, type Trust } from './url-rules.ts'
 
 type StreamRequest = {
   trust: Trust
@@ -28,7 +28,7 @@ export function createOpenStream(options: { resolve?: Resolve } = {}): OpenStrea
   const agentFor = createPinnedAgents()
   return async (address, { trust, signal, ...rest }) => {
     const url = URL.parse(address)
-    const refusal = url ? urlRefusal(url, trust) : 'invalid_url'
+    const refusal = url ? findRuleRefusal(url, trust) : 'invalid_url'
     if (!url || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', url)
 
     const addresses = await resolveAddresses({ resolve }, { url, rule: trust }, { signal })

@@ -4,6 +4,8 @@ import { type Response as Answer, fetch as send } from 'undici'
 import { type AgentFor, createPinnedAgents } from './pinned-connections.ts'
 import { type Resolve, resolveName } from './public-host.ts'
 import {
+  findRedirectRefusal,
+  findRuleRefusal,
   hostOf,
   isAllowedBy,
   isCanonical,
@@ -11,12 +13,10 @@ import {
   type NetworkTrust,
   RULES,
   type RuleName,
-  redirectRefusal,
-  redirectRule,
   type Trust,
+  toRedirectRule,
   type UrlRefusal,
   type UrlRule,
-  urlRefusal,
 } from './url-rules.ts'
 
 export type { Trust } from './url-rules.ts'
@@ -82,7 +82,7 @@ export function findUrlRefusal(url: string | URL, trust: Trust): UrlRefusal | un
   const text = url.toString()
   const parsed = URL.parse(text)
   if (!parsed) return 'invalid_url'
-  return urlRefusal(parsed, trust) ?? (isCanonical(text, parsed) ? undefined : 'not_canonical')
+  return findRuleRefusal(parsed, trust) ?? (isCanonical(text, parsed) ? undefined : 'not_canonical')
 }
 
 type OutboundDeps = { resolve: Resolve; agentFor: AgentFor }
@@ -130,7 +130,7 @@ async function followRedirects(
 
 async function buildFirstHop(url: string | URL, init: OutboundInit): Promise<Hop> {
   const parsed = URL.parse(url.toString())
-  const refusal = parsed ? urlRefusal(parsed, init.trust) : 'invalid_url'
+  const refusal = parsed ? findRuleRefusal(parsed, init.trust) : 'invalid_url'
   if (!parsed || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', parsed)
 
   const { content, contentType } = await encodeBody(init.body)
@@ -149,10 +149,10 @@ function readHeaders(headers: RequestInit['headers'], url: URL): Headers {
 }
 
 function buildRedirectedHop(hop: Hop, status: number, target: URL | null, trust: Trust): Hop {
-  const refusal = target ? redirectRefusal(hop.url, target, trust) : 'invalid_url'
+  const refusal = target ? findRedirectRefusal(hop.url, target, trust) : 'invalid_url'
   if (!target || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', target)
 
-  const next = buildNextHop(hop, status, target, redirectRule(trust))
+  const next = buildNextHop(hop, status, target, toRedirectRule(trust))
   if (isStream(next.body)) throw new OutboundRefused('redirect_needs_body_again', hop.url)
   return next
 }
@@ -170,7 +170,7 @@ async function sendHop(deps: OutboundDeps, hop: Hop, deadline: Deadline): Promis
       dispatcher: deps.agentFor(addresses),
     })
   } catch (error) {
-    if (error instanceof TypeError && error.cause === undefined) throw error // a programming error, such as GET with a body
+    if (error instanceof TypeError && error.cause === undefined) throw error // A programming error, such as GET with a body.
     throw toUnreachableError(hop.url, error)
   }
 }
@@ -355,7 +355,7 @@ function limitBody(body: ReadableStream<Uint8Array>, limits: BodyLimits): Readab
   }
   const stop = async (reason: unknown) => {
     limits.onEnd()
-    await reader.cancel(reason).catch(() => undefined) // the reader may have failed already
+    await reader.cancel(reason).catch(() => undefined) // The reader may have failed already.
   }
   return new ReadableStream<Uint8Array>(
     {

@@ -39,7 +39,7 @@ export function cacheLookups(resolve: Resolve): Resolve {
     if (known.size >= NAMES_MAX) known.clear()
     const addresses = resolve(host)
     known.set(host, { addresses, until: Date.now() + CACHED_MS })
-    addresses.catch(() => known.delete(host)) // failures are not cached
+    addresses.catch(() => known.delete(host)) // Failures are not cached.
     return addresses
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findUrlRefusal } from './outbound.ts'
-import { isPublicAddress, redirectRefusal } from './url-rules.ts'
+import { findRedirectRefusal, isPublicAddress } from './url-rules.ts'
 
 describe('addresses', () => {
   test.each(['1.1.1.1', '8.8.8.8', '93.184.216.34', '172.32.0.1', '2606:4700:4700::1111'])(
@@ -157,7 +157,7 @@ describe('URLs of the operator', () => {
     ['http://10.0.0.1/', 'http://b.example:25/', 'port_not_allowed'],
     ['http://10.0.0.1/', 'file:///etc/passwd', 'scheme_not_allowed'],
   ])('a redirect from %s to %s: %s', (from, to, reason) => {
-    expect(redirectRefusal(new URL(from), new URL(to), 'operator')).toBe(reason)
+    expect(findRedirectRefusal(new URL(from), new URL(to), 'operator')).toBe(reason)
   })
 })
 

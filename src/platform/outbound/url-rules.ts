@@ -16,6 +16,7 @@ export type UrlRefusal =
 
 type UrlRules = { schemes: readonly string[]; publicOnly: boolean }
 
+/** Rules for URLs by the party that chose them. */
 export const RULES = {
   client: { schemes: ['https:'], publicOnly: true },
   operator: { schemes: ['https:', 'http:'], publicOnly: false },
@@ -30,8 +31,9 @@ export type UrlRule = RuleName | NetworkTrust
 /** Reserved names that never resolve to a public server. Other names are judged by their addresses. */
 const PRIVATE_NAMES = ['localhost', 'local', 'internal', 'home.arpa']
 
-export function urlRefusal(url: URL, rule: UrlRule): UrlRefusal | undefined {
-  if (typeof rule === 'object') return networkRefusal(url, rule)
+/** Returns the reason why a rule refuses a URL, as far as can be told without resolving its host. */
+export function findRuleRefusal(url: URL, rule: UrlRule): UrlRefusal | undefined {
+  if (typeof rule === 'object') return findNetworkRefusal(url, rule)
   const rules: UrlRules = RULES[rule]
   if (!rules.schemes.includes(url.protocol)) return 'scheme_not_allowed'
   if (url.username !== '' || url.password !== '') return 'credentials_in_url'
@@ -42,8 +44,8 @@ export function urlRefusal(url: URL, rule: UrlRule): UrlRefusal | undefined {
   return undefined
 }
 
-/** Judges a URL that may lead into private networks. Host names are judged when they are resolved. */
-function networkRefusal(url: URL, trust: NetworkTrust): UrlRefusal | undefined {
+/** Checks a URL that may lead into private networks. Host names are checked when they are resolved. */
+function findNetworkRefusal(url: URL, trust: NetworkTrust): UrlRefusal | undefined {
   if (!['https:', 'http:'].includes(url.protocol)) return 'scheme_not_allowed'
   if (url.username !== '' || url.password !== '') return 'credentials_in_url'
   if (!isAllowedPort(url) && url.port !== '80') return 'port_not_allowed'
@@ -73,12 +75,13 @@ export function isCanonical(text: string, parsed: URL): boolean {
   return isSame && isCanonicalHost(hostOf(parsed))
 }
 
-export function redirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusal | undefined {
+/** Returns the reason why a redirect must not be followed. */
+export function findRedirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusal | undefined {
   if (from.protocol === 'https:' && to.protocol === 'http:') return 'redirect_downgrade'
-  return urlRefusal(to, redirectRule(trust))
+  return findRuleRefusal(to, toRedirectRule(trust))
 }
 
-export const redirectRule = (trust: Trust): RuleName => (trust === 'operator' ? 'operatorRedirect' : 'client')
+export const toRedirectRule = (trust: Trust): RuleName => (trust === 'operator' ? 'operatorRedirect' : 'client')
 
 /** Returns the host of a URL, without the brackets around IPv6 addresses. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')

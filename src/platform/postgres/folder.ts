@@ -21,10 +21,12 @@ import { syncFolder } from '../data-folder.ts'
 import { ignoreCode } from '../errors.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
+/** The folder of an embedded server, and the paths of its files. */
 export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
 
 const DRAFT_PREFIX = 'draft-'
 
+/** Creates the folder, or checks that it belongs to this user and to Assay. Throws `PostgresUnavailable`. */
 export async function openFolder(path: string): Promise<ServerFolder> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const real = await realpath(path)

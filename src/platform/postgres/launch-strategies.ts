@@ -18,9 +18,13 @@ type LaunchStrategy = {
 
 export type ChosenLaunch = { strategy: LaunchStrategy; binaries: Binaries }
 
-/** Enough for initdb on a slow disk. */
+/** Timeout of a command. Enough for initdb on a slow disk. */
 const RUN_TIMEOUT_MS = 60_000
 
+/**
+ * Returns the first strategy with which PostgreSQL runs. Throws `PostgresUnavailable` with the reason of each that
+ * fails.
+ */
 export async function chooseStrategy(folder: ServerFolder, provided: Binaries): Promise<ChosenLaunch> {
   const failures: string[] = []
   for (const strategy of await listStrategies()) {

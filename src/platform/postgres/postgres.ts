@@ -52,7 +52,7 @@ async function leave(folder: ServerFolder, session: PresenceSession): Promise<vo
   session.socket.ref()
   const current = await renewSession(folder, session)
   if (current === undefined) return
-  current.socket.ref() // a new session is unreferenced, and the process could exit too early
+  current.socket.ref() // A new session is unreferenced, and the process could exit too early.
   const isLast = await isOnlyProcess(current)
   await current.client.end()
   if (!isLast) return
@@ -73,7 +73,7 @@ async function renewSession(folder: ServerFolder, session: PresenceSession): Pro
   return typeof renewed === 'string' ? undefined : renewed
 }
 
-/** Longer than a start takes on a slow disk. */
+/** Maximum wait for the lock. Longer than a start takes on a slow disk. */
 const LOCK_MS = 180_000
 
 /** Takes the lock under which the server is started or stopped. */

@@ -12,19 +12,26 @@ const STOP_TIMEOUT_MS = 60_000
 /** Finds the server that runs on this folder, ready or not. */
 export async function findPostmaster(folder: ServerFolder): Promise<Postmaster | undefined> {
   const lines = await readLockFile(folder)
-  const pid = Number(lines[0])
+  const pid = Number(lines[LOCK_LINE.pid])
   if (!pid || (await classifyProcess(pid, folder)) !== 'postmaster') return undefined
-  return { pid, port: Number(lines[3]), socketFolder: lines[4] ?? '', ready: lines[7]?.trim() === 'ready' }
+  return {
+    pid,
+    port: Number(lines[LOCK_LINE.port]),
+    socketFolder: lines[LOCK_LINE.socketFolder] ?? '',
+    ready: lines[LOCK_LINE.status]?.trim() === 'ready',
+  }
 }
+
+/** Line numbers in postmaster.pid, from 0. */
+const LOCK_LINE = { pid: 0, port: 3, socketFolder: 4, sharedMemory: 6, status: 7 }
 
 /** Performs a fast shutdown, which ends sessions and keeps committed data. */
 export async function shutDown(folder: ServerFolder): Promise<void> {
   const postmaster = await findPostmaster(folder)
   if (postmaster === undefined) return
   process.kill(postmaster.pid, 'SIGINT')
-  const hasEnded = await waitUntil(
-    STOP_TIMEOUT_MS,
-    async () => (await classifyProcess(postmaster.pid, folder)) !== 'postmaster' || undefined,
+  const hasEnded = await waitUntil(STOP_TIMEOUT_MS, async () =>
+    (await classifyProcess(postmaster.pid, folder)) === 'postmaster' ? undefined : true,
   )
   if (!hasEnded)
     throw new Error(
@@ -37,7 +44,7 @@ export async function shutDown(folder: ServerFolder): Promise<void> {
  * container: PostgreSQL would mistake that program for itself. Call under the lock.
  */
 export async function removeStaleLock(folder: ServerFolder, socketFolder: string): Promise<void> {
-  const pid = Number((await readLockFile(folder))[0])
+  const pid = Number((await readLockFile(folder))[LOCK_LINE.pid])
   if (!pid || (await classifyProcess(pid, folder)) !== 'other program') return
   await rm(join(folder.data, 'postmaster.pid'), { force: true })
   await rm(join(socketFolder, '.s.PGSQL.5432.lock'), { force: true })
@@ -45,7 +52,8 @@ export async function removeStaleLock(folder: ServerFolder, socketFolder: string
 
 /** Returns true while any process of a dead server is still attached to its shared memory. */
 export async function isMemoryHeld(folder: ServerFolder): Promise<boolean> {
-  const id = (await readLockFile(folder))[6]?.trim().split(/\s+/)[1]
+  // The line has the key of the segment and its id.
+  const [, id] = (await readLockFile(folder))[LOCK_LINE.sharedMemory]?.trim().split(/\s+/) ?? []
   const table = await readFile('/proc/sysvipc/shm', 'utf8').catch(ignoreCode('ENOENT'))
   if (id === undefined || table === undefined) return false
   const segment = table
@@ -55,6 +63,7 @@ export async function isMemoryHeld(folder: ServerFolder): Promise<boolean> {
   return Number(segment?.[SHM_ATTACHED] ?? 0) > 0
 }
 
+/** Columns of /proc/sysvipc/shm, from 0: the id of a segment, and the number of processes attached to it. */
 const SHM_ID = 1
 const SHM_ATTACHED = 6
 

@@ -26,9 +26,10 @@ import { PostgresUnavailable } from './unavailable.ts'
 
 /** Timeout of a start, including crash recovery, which takes seconds. */
 const READY_TIMEOUT_MS = 60_000
-/** Time for the last processes of a killed server to exit. */
+/** Maximum time for which a start is retried while the last processes of a killed server exit. */
 const RETRY_MS = 20_000
 const RETRY_POLL_MS = 100
+/** Errors in the log of a server that starts while processes of a killed one still run. */
 const TRANSIENT_ERROR = /lock file ".*" already exists|pre-existing shared memory block/
 const LOG_BYTES_MAX = 10_000_000
 const LOG_LINES_SHOWN = 10
@@ -107,7 +108,7 @@ async function startServer(folder: ServerFolder, { file, args, options }: Comman
     hasEnded = true
   })
   child.unref()
-  await waitUntil(READY_TIMEOUT_MS, async () => hasEnded || (await findPostmaster(folder)))
+  await waitUntil(READY_TIMEOUT_MS, async () => (hasEnded ? 'ended' : await findPostmaster(folder)))
   return { explain: () => explainEnd(folder, from) }
 }
 
@@ -175,7 +176,9 @@ const QUIET_LOG = {
 /** Settings for tests: a power cut may destroy the data. */
 const VOLATILE_DATA = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
+/** Maximum wait for processes of a dead server that still use its data. */
 const ORPHANS_TIMEOUT_MS = 20_000
+/** Free disk space that new data needs. */
 const NEW_DATA_MEGABYTES_MIN = 64
 
 type DataOptions = { password: string; durable: boolean }
@@ -205,7 +208,7 @@ function refuseOtherVersion(folder: ServerFolder, found: string, provided: strin
  */
 async function transferData(folder: ServerFolder, { strategy }: ChosenLaunch): Promise<void> {
   if ((await lstat(folder.data)).uid === strategy.owner.uid) return
-  const isFree = await waitUntil(ORPHANS_TIMEOUT_MS, async () => !(await isMemoryHeld(folder)) || undefined)
+  const isFree = await waitUntil(ORPHANS_TIMEOUT_MS, async () => ((await isMemoryHeld(folder)) ? undefined : true))
   if (isFree) return changeTreeOwner(folder.data, strategy.owner)
   throw new PostgresUnavailable(
     `Processes of a server that died still use the data in ${folder.data}.`,
@@ -244,7 +247,10 @@ async function createData(
   await rm(draft, { recursive: true })
 }
 
-/** Describes a lack of disk space. Checked here, because a server on a full disk cannot even log it. */
+/**
+ * Returns the error message for a lack of disk space, or undefined if there is enough. A server on a full disk cannot even
+ * log it.
+ */
 async function findShortage(path: string, neededMegabytes: number): Promise<string | undefined> {
   const disk = await statfs(path)
   const freeMegabytes = Math.floor((disk.bavail * disk.bsize) / 1e6)

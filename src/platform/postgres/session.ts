@@ -16,7 +16,7 @@ const CLOSING_TIMEOUT_MS = 1_000
 
 const DUPLICATE_DATABASE = '42P04'
 
-/** Errors that a retry cannot fix. */
+/** Errors that a retry cannot fix, by SQLSTATE or code of Node. */
 const PERMANENT_ERRORS: Record<string, { reason: string; advice: string }> = {
   '28P01': { reason: 'it has another password than the one in the folder', advice: 'Restore the password file' },
   EACCES: { reason: 'it belongs to another user', advice: 'Start Assay as that user' },
@@ -49,7 +49,7 @@ async function openSession(connection: PostgresConnection): Promise<PresenceSess
     ssl: false,
     stream: () => socket,
   })
-  client.on('error', () => undefined) // `end` follows
+  client.on('error', () => undefined) // The event `end` follows.
   const lost = new Promise<void>((resolve) => client.once('end', () => resolve()))
   try {
     await client.connect()
@@ -58,7 +58,7 @@ async function openSession(connection: PostgresConnection): Promise<PresenceSess
     socket.destroy()
     throw error
   }
-  socket.unref() // a process that forgets to stop can still end
+  socket.unref() // A process that does not call `stop` can still exit.
   return { connection, client, socket, lost }
 }
 
@@ -76,7 +76,7 @@ export async function isOnlyProcess({ client }: PresenceSession): Promise<boolea
     const others = await listOtherSessions(client)
     if (others.length === 0) return true
     if (others.includes(PRESENCE_NAME)) return false
-    return undefined // connections that may be closing: look again
+    return undefined // The connections may be closing, so `waitUntil` asks again.
   })
   return isAlone ?? false
 }

@@ -49,7 +49,7 @@ type ThreadTask = Omit<TaskMessage, 'ports'> & {
   reject: (error: unknown) => void
 }
 
-/** Leaves one core to the event loop. */
+/** Maximum number of threads of a pool. Leaves one core to the event loop. */
 const THREADS_MAX = Math.max(1, Math.min(4, availableParallelism() - 1))
 
 /**
@@ -98,22 +98,24 @@ function takeNextTask(
   if (index === -1) return undefined
   const [task] = waiting.splice(index, 1)
   const isOfGroup = ({ group }: ThreadTask) => group !== undefined && group === task?.group
-  waiting.sort((a, b) => Number(isOfGroup(a)) - Number(isOfGroup(b)))
+  // A stable sort: tasks of other groups (0) come before those of this group (1), otherwise in the order of arrival.
+  const toSortKey = (each: ThreadTask) => (isOfGroup(each) ? 1 : 0)
+  waiting.sort((a, b) => toSortKey(a) - toSortKey(b))
   return task
 }
 
-/** The npm package contains JavaScript only. */
+/** True in the npm package, which contains JavaScript only. */
 const IS_COMPILED = import.meta.filename.endsWith('.js')
 
 function startWorker(script: URL, { memoryMb }: ThreadLimits): Worker {
   const worker = new Worker(IS_COMPILED ? new URL(script.href.replace(/\.ts$/, '.js')) : script, {
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
   })
-  worker.on('error', () => {}) // a running task has its own listener
+  worker.on('error', () => {}) // A running task has its own listener.
   return worker
 }
 
-/** Settles the task. Returns whether the thread can be reused. */
+/** Runs a task in a thread and settles its promise. Returns false if the thread cannot be reused. */
 async function runTask(worker: Worker, task: ThreadTask, timeoutMs: number): Promise<boolean> {
   const { name, input, resolve, reject } = task
   const sources = task.sources.map(serveSource)
@@ -146,7 +148,7 @@ function serveSource(open: ThreadSource): { port: MessagePort; close(): void } {
     chunks.next().then(
       ({ done, value }) => {
         if (done) return mainPort.postMessage({ end: value } satisfies SourceAnswer)
-        const chunk = new Uint8Array(value as Uint8Array) // a view would send the whole buffer that it is part of
+        const chunk = new Uint8Array(value as Uint8Array) // Copied: a view would send the whole buffer that it is part of.
         mainPort.postMessage({ chunk } satisfies SourceAnswer, [chunk.buffer])
       },
       (error: unknown) => mainPort.postMessage({ error: errorText(error) } satisfies SourceAnswer),
