@@ -12,6 +12,7 @@ import {
 } from './sql.ts'
 
 const REPORT_EVERY_MS = 15_000
+/** Age of a report after which its worker counts as dead. */
 const ALIVE_SECONDS = 60
 /** Timeout of a self-test. Long, because a busy machine is not a broken one. */
 const TEST_MS = 30_000
@@ -49,7 +50,7 @@ export function reportCapabilities(
   let current = reportOrWarn()
   let isNextWaiting = false
   const timer = setInterval(() => {
-    if (isNextWaiting) return // a round takes as long as its slowest test
+    if (isNextWaiting) return // A round takes as long as its slowest test.
     isNextWaiting = true
     current = current.then(reportOrWarn).finally(() => {
       isNextWaiting = false
@@ -59,7 +60,7 @@ export function reportCapabilities(
     async stop() {
       clearInterval(timer)
       await current
-      await deleteCapabilities(db, workerId).catch(() => undefined) // stale rows expire by themselves
+      await deleteCapabilities(db, workerId).catch(() => undefined) // Stale rows expire by themselves.
     },
   }
 }

@@ -40,7 +40,10 @@ export async function readCatalog(deps: CredentialDeps, owner: CredentialOwner):
   }
 }
 
-/** A sandbox that no worker has of its own is available if the workspace stored an engine that workers can use. */
+/**
+ * Returns the state of a sandbox for a workspace. A sandbox that no worker has of its own is also available if the
+ * workspace stored an engine that workers can use.
+ */
 async function resolveCapability(
   { db }: CredentialDeps,
   { id, provider, hasEngines }: SandboxChoice,

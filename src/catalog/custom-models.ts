@@ -31,7 +31,10 @@ export type CustomModelDeps = {
   isModelInUse: (db: Db, workspaceId: string, catalogId: string) => Promise<boolean>
 }
 
-/** Adds a model. Of an existing one only label, default level and prices can change, so that past comparisons stay valid. */
+/**
+ * Adds a model, or changes label, default level and prices of an existing one. Nothing else can change: results refer
+ * to it.
+ */
 export async function addModel(
   db: Db,
   by: AuditActor,
@@ -57,6 +60,7 @@ export async function listModelPage(db: Db, workspaceId: string, page: Page) {
   return { models: items, nextCursor }
 }
 
+/** Removes a model, unless unfinished work uses it. Its catalogId cannot be reused. */
 export async function removeModel(
   { isModelInUse }: Pick<CustomModelDeps, 'isModelInUse'>,
   db: Db,
@@ -158,6 +162,7 @@ const toIdentity = ({ name, protocol, baseUrl, cloud, reasoningLevels, contextTo
   reasoningLevels: [...reasoningLevels].sort(),
 })
 
+/** Returns all fields of a model that are stored, to recognise a repeated request. */
 const toContent = (model: NewModel) => ({
   ...toIdentity(model),
   label: model.label,

@@ -58,24 +58,32 @@ export const listLevelsByHarness = (known: readonly Harness[], model: Model): Re
     }),
   )
 
-/** Returns whether a harness can request exactly this level of a model. */
+/**
+ * Returns true if a harness can request exactly this level of a model. Controls such as `oracle` only run without a
+ * model.
+ */
 export const canDrive = (harness: Harness, model: Model, level: string): boolean =>
   harness.isControl ? model.protocols.length === 0 : resolveProtocol(harness, model, level) !== undefined
 
-/** Resolves the protocol and wire level that a harness uses with a model, for the grant and the harness. */
-export function resolveProtocol(harness: Harness, model: Model, level: string): ModelTerms | undefined {
-  const known = findModelLevel(model, level)
-  const protocol = known && harness.protocolFor(toTraits(model), known.level, known.wire)
-  return protocol && { ...toTraits(model), protocol, level: known.level, wireLevel: known.wire }
+/**
+ * Returns the protocol and wire level that a harness uses with a model, for the grant and the harness. Returns undefined if
+ * the harness cannot request this level of the model.
+ */
+export function resolveProtocol(harness: Harness, model: Model, level: string): ResolvedModelAccess | undefined {
+  const modelLevel = findModelLevel(model, level)
+  const protocol = modelLevel && harness.protocolFor(toTraits(model), modelLevel.level, modelLevel.wire)
+  return protocol && { ...toTraits(model), protocol, level: modelLevel.level, wireLevel: modelLevel.wire }
 }
 
-type ModelTerms = Omit<ModelAccess, 'baseUrl' | 'token'>
+type ResolvedModelAccess = Omit<ModelAccess, 'baseUrl' | 'token'>
 
 export type CustomHarnessDeps = HarnessUse & { blobs: Blobs }
 
 type AddedHarness = { kind: 'added' | 'same'; harness: CustomHarness }
 
-/** Adds a version of a harness. Versions are immutable. */
+/**
+ * Adds a version of a harness. Versions are immutable, so a version can be added again only with the same description.
+ */
 export function addHarness(
   { blobs }: CustomHarnessDeps,
   db: Db,
@@ -111,6 +119,7 @@ export async function listHarnessPage(db: Db, workspaceId: string, page: Page) {
   return { harnesses: items, nextCursor }
 }
 
+/** Removes a harness with all its versions, unless unfinished work uses it. Its id cannot be reused. */
 export async function removeHarness(
   { isHarnessInUse }: CustomHarnessDeps,
   db: Db,
@@ -164,7 +173,7 @@ type MeasuredBundle = { path: string; bundle: SentBundle }
 
 const toOwner = (workspaceId: string): string => `harness bundle of ${workspaceId}`
 
-/** Decompression of many bundles at once would occupy the threads that all requests share. */
+/** Limits the bundles that are measured at once: decompression occupies the threads that all requests share. */
 const limitMeasurements = createConcurrencyLimit(2)
 
 /** Checks an uploaded bundle and counts its files. Takes seconds for a large one. */
