@@ -123,7 +123,7 @@ describe('a host that a client names', () => {
     })
     expect(await checkDocker(tools, { host: 'unix:///var/run/docker.sock' })).toMatchObject({
       ok: false,
-      detail: 'Engine addresses of this kind cannot be checked.',
+      detail: 'The address of the engine cannot be checked. Use tcp://HOST:PORT.',
     })
   })
 })

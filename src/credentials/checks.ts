@@ -1,7 +1,17 @@
 import { readFile } from 'node:fs/promises'
+import { connect, isIP, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { type Outbound, OutboundFailed, OutboundRefused, type Trust } from '../platform/outbound/outbound.ts'
-import { type EngineTarget, findEngineError, parseEngineUrl } from './engine.ts'
+import { addAbortSignal } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import {
+  type Outbound,
+  OutboundFailed,
+  OutboundRefused,
+  type Trust,
+  toErrorCode,
+} from '../platform/outbound/outbound.ts'
+import { type Resolve, resolveName, resolvePublicHost } from '../platform/outbound/public-host.ts'
+import { hostOf } from '../platform/outbound/url-rules.ts'
 import type { Secret } from './seal.ts'
 
 export type CredentialVariables = Record<string, string | undefined>
@@ -29,6 +39,7 @@ type ProbeRequest = {
   refusedStatus?: number
 }
 
+/** Timeout of a check. */
 const TIMEOUT_MS = 10_000
 
 /** Requests something small that needs a valid key. Only the status of the response is used. */
@@ -39,8 +50,9 @@ export async function sendProbe({ outbound }: CheckDeps, request: ProbeRequest):
     const post = body ? { method: 'POST', body } : {}
     const answer = await outbound.fetch(url, { ...post, headers, trust, timeoutMs: TIMEOUT_MS, redirect: 'error' })
     await answer.body?.cancel()
+    if (answer.status === acceptedStatus) return acceptedVerdict(provider)
     if (answer.status === refusedStatus) return refusedVerdict(provider, answer.status)
-    return toVerdict(provider, answer.status === acceptedStatus ? 200 : answer.status)
+    return toVerdict(provider, answer.status)
   } catch (error) {
     if (error instanceof OutboundFailed) return { ok: false, detail: `${provider} is unreachable (${error.reason}).` }
     if (error instanceof OutboundRefused)
@@ -50,11 +62,16 @@ export async function sendProbe({ outbound }: CheckDeps, request: ProbeRequest):
 }
 
 function toVerdict(provider: string, status: number): CredentialVerdict {
-  if (status >= 200 && status < 300) return { ok: true, detail: `${provider} accepted the credential.` }
+  if (status >= 200 && status < 300) return acceptedVerdict(provider)
   if (status === 401 || status === 403) return refusedVerdict(provider, status)
   if (status === 429) return { ok: false, detail: `${provider} rate-limits our requests (429). Try again later.` }
   return { ok: false, detail: `${provider} responded with ${status}.` }
 }
+
+const acceptedVerdict = (provider: string): CredentialVerdict => ({
+  ok: true,
+  detail: `${provider} accepted the credential.`,
+})
 
 const refusedVerdict = (provider: string, status: number): CredentialVerdict => ({
   ok: false,
@@ -92,7 +109,7 @@ export const checkGithub: CredentialProbe = (deps, { token = '', host = 'github.
 /** Checks the engine of the credential's host, or the engine of this server. */
 export const checkDocker: CredentialProbe = async ({ environment }, secret) => {
   const engine = secret.host === undefined ? await findOwnEngine(environment) : parseRemoteEngine(secret.host, secret)
-  if (!engine) return { ok: false, detail: 'Engine addresses of this kind cannot be checked.' }
+  if (!engine) return { ok: false, detail: 'The address of the engine cannot be checked. Use tcp://HOST:PORT.' }
   const error = await findEngineError(engine)
   return error
     ? { ok: false, detail: `The engine does not respond: ${error}.` }
@@ -101,7 +118,7 @@ export const checkDocker: CredentialProbe = async ({ environment }, secret) => {
 
 function parseRemoteEngine(host: string, { ca, cert, key }: Secret): EngineTarget | undefined {
   const url = parseEngineUrl(host)
-  return url && { url, tls: toTls({ ca, cert, key }), publicOnly: true }
+  return url && { url, tls: { ca, cert, key }, publicOnly: true }
 }
 
 /** Finds the engine in the same way as the Docker command line. */
@@ -110,7 +127,7 @@ async function findOwnEngine(environment: CredentialVariables): Promise<EngineTa
   if (address.startsWith('unix://')) return { socketPath: address.slice('unix://'.length) }
 
   const isTls = Boolean(environment.DOCKER_TLS_VERIFY)
-  const url = parseEngineUrl(address, isTls ? undefined : '2375')
+  const url = parseEngineUrl(address, isTls ? TLS_PORT : PLAIN_PORT)
   return url && { url, tls: isTls ? await readOwnCertificates(environment) : undefined, publicOnly: false }
 }
 
@@ -119,7 +136,80 @@ async function readOwnCertificates(environment: CredentialVariables) {
   const [ca, cert, key] = await Promise.all(
     ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readFile(join(folder, file), 'utf8').catch(() => undefined)),
   )
-  return toTls({ ca, cert, key })
+  return { ca, cert, key }
 }
 
-const toTls = ({ ca, cert, key }: Record<'ca' | 'cert' | 'key', string | undefined>) => ({ ca, cert, key })
+/** A Docker engine. Untrusted addresses must be public; the operator's own may be private. */
+type EngineTarget =
+  | { socketPath: string }
+  | {
+      url: URL
+      tls: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined } | undefined
+      publicOnly: boolean
+    }
+
+/** Ports that Docker uses by convention. */
+const TLS_PORT = '2376'
+const PLAIN_PORT = '2375'
+const ANSWER_BYTES_MAX = 4096
+const PING = 'GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n'
+
+/** Parses `tcp://HOST:PORT`. The host is normalised like in a browser, so that 0x7f.1 is recognised as 127.0.0.1. */
+export function parseEngineUrl(address: string, port: string = TLS_PORT): URL | undefined {
+  const [, host, ownPort = port] = /^(?:tcp|https):\/\/([^/:@]+|\[[^/@\]]+\])(?::(\d{1,5}))?\/?$/i.exec(address) ?? []
+  return host === undefined ? undefined : (URL.parse(`https://${host}:${ownPort}`) ?? undefined)
+}
+
+/**
+ * Pings an engine. Returns undefined if it responds, otherwise the reason. Uses sockets directly: Docker needs client
+ * certificates and unix sockets, which the outbound client does not support.
+ */
+export async function findEngineError(
+  engine: EngineTarget,
+  resolve: Resolve = resolveName,
+): Promise<string | undefined> {
+  try {
+    const socket = await dial(engine, resolve)
+    if (socket === 'private') return 'the host does not resolve to public addresses only'
+    const [, status = 'an invalid answer'] = /^HTTP\/1\.\d (\d{3})/.exec(await ping(socket)) ?? []
+    return status === '200' ? undefined : `it responded with ${status}`
+  } catch (error) {
+    return `it is unreachable (${toErrorCode(error)})`
+  }
+}
+
+async function dial(engine: EngineTarget, resolve: Resolve): Promise<Socket | 'private'> {
+  if ('socketPath' in engine) return connect(engine.socketPath)
+
+  const name = hostOf(engine.url)
+  const addresses = engine.publicOnly ? await resolvePublic(name, resolve) : await resolve(name)
+  if (engine.publicOnly && addresses.length === 0) return 'private'
+
+  // Connects to the address that was checked. TLS still verifies the name.
+  const [host] = addresses
+  if (!host) throw new Error(`${name} has no address`) // Without a host, `connect` would use this machine.
+  const target = { host, port: Number(engine.url.port || 443) }
+  if (!engine.tls) return connect(target)
+  return connectTls({ ...target, ...engine.tls, ...(isIP(name) === 0 ? { servername: name } : {}) })
+}
+
+/** Resolves to public addresses or to none. Callers cannot tell a private name from one that does not exist. */
+async function resolvePublic(name: string, resolve: Resolve): Promise<string[]> {
+  const found = await resolvePublicHost(name, resolve)
+  return found.kind === 'public' ? found.addresses : []
+}
+
+async function ping(socket: Socket): Promise<string> {
+  addAbortSignal(AbortSignal.timeout(TIMEOUT_MS), socket)
+  socket.write(PING)
+  let text = ''
+  try {
+    for await (const chunk of socket) {
+      text += String(chunk)
+      if (text.includes('\n') || text.length > ANSWER_BYTES_MAX) break
+    }
+  } finally {
+    socket.destroy()
+  }
+  return text
+}

@@ -11,7 +11,7 @@ type CloudModel = { provider: string; model: string; baseUrl: string; trust: Tru
 
 type CloudDefinition = {
   fields: CredentialField[]
-  /** The provider as which requests to the cloud are written, where providers of one protocol differ. */
+  /** The provider whose variant of a protocol the cloud uses, where providers differ. Default: the model's own provider. */
   treatedAs?: string
   /** Sends a free request that needs a valid credential. */
   check: (deps: CheckDeps, model: CloudModel, secret: Secret) => Promise<CredentialVerdict>
@@ -62,8 +62,8 @@ async function checkVertex(deps: CheckDeps, { provider, trust }: CloudModel, sec
   const account = parseServiceAccount(secret.serviceAccount ?? '')
   if (!account) return { ok: false, detail: 'The service account cannot be read.' }
   // The address is part of the credential, so the operator's trust does not apply to it.
-  const ownTrust = trust === 'operator' ? 'client' : trust
-  return sendProbe(deps, { provider, ...buildTokenRequest(account), trust: ownTrust, refusedStatus: 400 })
+  const tokenTrust = trust === 'operator' ? 'client' : trust
+  return sendProbe(deps, { provider, ...buildTokenRequest(account), trust: tokenTrust, refusedStatus: 400 })
 }
 
 /** Lists the models of the resource. */

@@ -34,6 +34,7 @@ export type CredentialDeps = ProviderDeps &
 type CreateCredentialInput = { kind: CredentialKind; provider: string; name: string; secret: Secret }
 type CredentialChange = { name?: string | undefined; secret?: Secret | undefined }
 
+/** Stores a credential, sealed with the active master key. */
 export async function createCredential(
   deps: CredentialDeps,
   by: AuditActor,
@@ -76,7 +77,7 @@ export async function listCredentials(deps: CredentialDeps, owner: CredentialOwn
   return { credentials: items, nextCursor }
 }
 
-/** Returns a key that sorts like the database. */
+/** Returns a text by which credentials sort in the same order as in the database: by time, then by id. */
 const toSortKey = ({ createdAt, id }: Credential): string => `${createdAt} ${id}`
 
 export async function findCredential(
@@ -109,6 +110,7 @@ export async function findNewestCredential(
   return derived.find(({ credential }) => credential.kind === kind && credential.provider === provider)?.credential
 }
 
+/** Finds a built-in credential, or one of the server's environment. */
 export async function findDerived(
   deps: CredentialDeps,
   workspaceId: string,
@@ -167,7 +169,7 @@ const FOREIGN_KEY_VIOLATION = '23503'
 
 function rethrowAsInUse(error: unknown): never {
   if (errorCode(error) !== FOREIGN_KEY_VIOLATION) throw error
-  throw new Problem(credentialInUse, 'This credential is still in use.')
+  throw new Problem(credentialInUse, 'This credential is still in use. Replace its secret instead.')
 }
 
 function requireStored({ keyring }: CredentialDeps, { source, name }: Credential): Keyring {

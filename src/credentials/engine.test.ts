@@ -9,8 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createOutbound } from '../platform/outbound/outbound.ts'
-import { checkDocker } from './checks.ts'
-import { findEngineError, parseEngineUrl } from './engine.ts'
+import { checkDocker, findEngineError, parseEngineUrl } from './checks.ts'
 
 let folder: string
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { parseServiceAccount } from '../platform/outbound/google-token.ts'
 import { findUrlRefusal } from '../platform/outbound/outbound.ts'
 import { type FieldError, toPointerStep } from '../platform/problem.ts'
-import { parseEngineUrl } from './engine.ts'
+import { parseEngineUrl } from './checks.ts'
 import type { Secret } from './seal.ts'
 
 export type CredentialField = {
@@ -20,7 +20,7 @@ export type CredentialField = {
 
 const SECRET_BYTES_MAX = 64 * 1024
 
-/** A key is sent in a header, so it must be a valid header value. */
+/** A key. It is sent in a header, so it must be a valid header value. */
 export const token = (name: string): CredentialField => ({
   name,
   required: true,
@@ -58,6 +58,7 @@ export const apiVersion = (name: string): CredentialField => ({
 
 export const optional = (field: CredentialField): CredentialField => ({ ...field, required: false })
 
+/** A certificate or key in PEM format. */
 export const pem = (name: string, secret: boolean): CredentialField => ({
   name,
   required: false,
@@ -116,6 +117,7 @@ export const knownHosts = (name: string): CredentialField => ({
   },
 })
 
+/** A public host name, with or without a port. */
 export const hostName = (name: string): CredentialField => ({
   name,
   required: false,
@@ -128,6 +130,7 @@ export const hostName = (name: string): CredentialField => ({
   },
 })
 
+/** The address of a Docker engine on a public host. */
 export const engineAddress = (name: string): CredentialField => ({
   name,
   required: true,
@@ -166,12 +169,14 @@ const toFieldError = (name: string, code: string, message: string): FieldError =
   message,
 })
 
+/** Shorter secrets have no hint: it would reveal too much of them. */
 const HINT_LENGTH_MIN = 12
+const HINT_LENGTH = 4
 
 /** Builds the hint from the first field: the last 4 characters of a long secret, or the whole value if it is not secret. */
 export function buildHint([main]: CredentialField[], values: Secret): string {
   const value = (main && values[main.name]) ?? ''
   if (!main?.secret) return value
   if (main.hint) return main.hint(value)
-  return value.length >= HINT_LENGTH_MIN ? value.slice(-4) : ''
+  return value.length >= HINT_LENGTH_MIN ? value.slice(-HINT_LENGTH) : ''
 }

@@ -68,8 +68,10 @@ export class MasterKeyRefused extends Error {
 }
 
 const KEY_BYTES = 32
+/** The two forms of 32 bytes as text. */
 const HEX = /^[0-9a-f]{64}$/i
 const BASE64 = /^[A-Za-z0-9+/_-]{43}=?$/
+/** Minimum number of different bytes. A random key has far more; a key such as 32 zeros is refused. */
 const DISTINCT_BYTES_MIN = 8
 
 /** Parses one key per text. `sourceName` is used in errors. */

@@ -144,7 +144,7 @@ function createKeyring(source: KeySource, keys: MasterKey[]): Keyring {
 const ANNOUNCE_INTERVAL_MS = 2000
 /** A process not seen for this long is considered dead. */
 const ALIVE_SECONDS = 30
-/** Long enough for every process to read its key file again, also on a busy machine. */
+/** Maximum wait until every process has read its key file again, also on a busy machine. */
 const KEY_READ_TIMEOUT_MS = 10_000
 
 type AnnounceOptions = { db: Db; keyring: Pick<Keyring, 'keyIds'>; log: JobLog; everyMs?: number }
@@ -161,6 +161,7 @@ type AnnouncedKeys = {
  */
 export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_INTERVAL_MS }: AnnounceOptions): AnnouncedKeys {
   const announcedProcess = { id: newId(), host: hostname(), processId: process.pid }
+  /** Id of the key in use, if this process does not have it. */
   let missing: string | undefined
   const announce = async (): Promise<void> => {
     const masterKeyIds = await keyring.keyIds()
@@ -185,7 +186,7 @@ export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_INTERVAL_MS 
     async stop() {
       clearInterval(timer)
       await current
-      await deleteKeyHolder(db, announcedProcess.id).catch(() => undefined) // it expires by itself
+      await deleteKeyHolder(db, announcedProcess.id).catch(() => undefined) // The entry expires by itself.
     },
   }
 }

@@ -60,7 +60,7 @@ const modelApis: ModelApi[] = [
     provider: 'openrouter',
     baseUrl: 'https://openrouter.ai/api/v1',
     variable: 'OPENROUTER_API_KEY',
-    path: '/key', // its list of models needs no key
+    path: '/key', // The list of models needs no key, so it would not verify one.
     headers: buildBearerHeaders,
   },
   {
@@ -249,6 +249,7 @@ export function buildTargetUrl(baseUrl: string, path: string): string {
   return base + (hasVersion ? path.replace(/^\/[^/]+/, '') : path)
 }
 
+/** Matches a version in a path, such as `v1` or `v1beta`. */
 const VERSION_PART = /^v\d+(alpha|beta)?\d*$/
 
 export type CredentialOwner = { id: string; login: string; createdAt: Date }

@@ -20,6 +20,7 @@ import {
   setWrapping,
 } from './sql.ts'
 
+/** The steps of a rotation, in their order. A process may die after any of them. */
 export const ROTATION_STEPS = ['both keys at hand', 'secrets rewrapped', 'committed', 'old key dropped'] as const
 type RotationStep = (typeof ROTATION_STEPS)[number]
 
@@ -66,7 +67,10 @@ export async function rotateMasterKey(options: RotateOptions): Promise<Rotation>
   return rotation
 }
 
-/** Publishes the next key to every process before anything depends on it. */
+/**
+ * Returns the next key. A generated one is in the key file, where every process can read it, before anything depends
+ * on it.
+ */
 const prepareKey = (db: Db, source: KeySource): Promise<MasterKey> =>
   transact(db, async (tx) => {
     await lockMasterKeys(tx)
@@ -90,6 +94,7 @@ async function chooseNextKey(source: KeySource, keys: MasterKey[], active: Maste
 
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
 
+/** Encrypts the data keys of all secrets with the next master key. */
 async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ rewrapped: number; broken: string[] }> {
   const broken: string[] = []
   let rewrapped = 0
@@ -105,6 +110,7 @@ async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ 
   return { rewrapped, broken }
 }
 
+/** Yields the rows of a table that are not yet sealed with this key, and locks them. */
 async function* iterateOtherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<WrappedRow> {
   let rows = await lockOtherWrappings(tx, table, masterKeyId, LOWEST_ID)
   for (let last = rows.at(-1); last; last = rows.at(-1)) {

@@ -75,6 +75,7 @@ function rethrowUnlessUnreadable(error: unknown): false {
   throw error
 }
 
+/** `isUseStale`: the recorded time of the last use is more than a minute old. */
 type SecretWithUse = OpenedSecret & { isUseStale: boolean }
 
 async function findSecret(deps: CredentialDeps, workspaceId: string, id: string): Promise<SecretWithUse | undefined> {
@@ -88,6 +89,7 @@ async function findSecret(deps: CredentialDeps, workspaceId: string, id: string)
 
 const READS_MAX = 3
 
+/** Finds and opens a stored secret. Reads it again if its master key was rotated meanwhile. */
 async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId: string, id: string) {
   for (let read = 1; ; read++) {
     const row = await findSealedRow(db, workspaceId, id)
@@ -95,7 +97,7 @@ async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId:
     try {
       return await openRow(keyring, workspaceId, row)
     } catch (error) {
-      // A rotation that ended after the row was read has removed the old key. The row now names the new one.
+      // A rotation may have ended after the row was read and removed the old key. Then the row now names the new one.
       if (!(error instanceof MasterKeyMissing) || read === READS_MAX) throw error
     }
   }
