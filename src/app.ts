@@ -24,12 +24,18 @@ import { sweepCallBodies } from './gateway/call-bodies.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepUploaded } from './harnesses/bundles/install.ts'
-import { blobsCheck, checkWorkspace, readinessChecks, WORKER_SECONDS, workersCheck } from './operate/service-checks.ts'
+import {
+  blobsCheck,
+  checkWorkspace,
+  readinessChecks,
+  runChecks,
+  WORKER_SECONDS,
+  workersCheck,
+} from './operate/service-checks.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
 import { shareRuns } from './platform/concurrency.ts'
 import { readDisk } from './platform/data-folder.ts'
 import type { Db } from './platform/db/db.ts'
-import { runChecks } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
 import { deleteExpiredIdempotencyKeys } from './platform/http/idempotency.ts'
 import { addHealthRoutes, addMetaRoutes, type HealthRouteDeps } from './platform/http/meta.ts'

@@ -10,7 +10,6 @@ import { type Config, type ConfigEnvironment, ConfigError, readConfig, settingNa
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
 import { errorText } from '../platform/errors.ts'
-import { runChecks, type SystemCheck } from '../platform/health.ts'
 import { findPostmaster } from '../platform/postgres/postmaster.ts'
 import { suggestName } from '../platform/suggestion.ts'
 import { toDatabaseUrl } from '../store.ts'
@@ -29,7 +28,15 @@ import {
   programDiagnoses,
 } from './machine-checks.ts'
 import { verifyChains } from './operate.ts'
-import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './service-checks.ts'
+import {
+  blobsCheck,
+  databaseCheck,
+  masterKeyCheck,
+  migrationsCheck,
+  runChecks,
+  type SystemCheck,
+  workersCheck,
+} from './service-checks.ts'
 
 /**
  * Checks everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind.

@@ -3,7 +3,7 @@ import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { readKeys, resolveKeySource } from '../credentials/key-file.ts'
 import { errorText } from '../platform/errors.ts'
-import type { CheckResult } from '../platform/health.ts'
+import type { CheckResult } from '../platform/http/meta.ts'
 import { requireBinaries } from '../platform/postgres/binaries.ts'
 
 /** Result of a check. One that is not required is only information. */

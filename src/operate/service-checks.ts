@@ -12,10 +12,25 @@ import {
   POSTGRES_VERSION_MIN,
   readServerVersion,
 } from '../platform/db/migrate.ts'
-import { type CheckResult, runChecks, type SystemCheck } from '../platform/health.ts'
+import type { CheckResult } from '../platform/http/meta.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 import type { Log } from '../platform/log.ts'
 import type { MasterKeySettings } from './machine-checks.ts'
+
+/** A check of one part of the system. `run` returns a detail to show, or throws an error with the problem. */
+export type SystemCheck = { name: string; fix: string; run: () => Promise<string> }
+
+/** Runs all checks concurrently. One that throws has failed; the others still run. */
+export const runChecks = (checks: SystemCheck[]): Promise<CheckResult[]> =>
+  Promise.all(
+    checks.map(async ({ name, fix, run }) => {
+      try {
+        return { name, ok: true, detail: await run(), fix: null }
+      } catch (error) {
+        return { name, ok: false, detail: error instanceof Error ? error.message : String(error), fix }
+      }
+    }),
+  )
 
 /** Maximum age of the last heartbeat of a live worker. */
 export const WORKER_SECONDS = 60

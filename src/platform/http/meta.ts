@@ -1,5 +1,4 @@
 import type { Context } from 'hono'
-import type { CheckResult } from '../health.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
@@ -9,6 +8,9 @@ import { buildOpenApiDocument, type EndpointGroup } from './openapi.ts'
 import { renderProblemsPage, renderReferencePage } from './reference.ts'
 import { toProblemAnswer } from './respond.ts'
 import type { Http } from './server.ts'
+
+/** Result of a health check, with the way to fix a failure. */
+export type CheckResult = { name: string; ok: boolean; detail: string; fix: string | null }
 
 export type HealthRouteDeps = {
   baseUrl: () => string
