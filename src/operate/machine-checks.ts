@@ -3,10 +3,12 @@ import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { readKeys, resolveKeySource } from '../credentials/key-file.ts'
 import { errorText } from '../platform/errors.ts'
-import type { CheckResult } from '../platform/http/meta.ts'
 import { requireBinaries } from '../platform/postgres/binaries.ts'
 
-/** Result of a check. One that is not required is only information. */
+/** Result of a check, with the way to fix a failure. */
+export type CheckResult = { name: string; ok: boolean; detail: string; fix: string | null }
+
+/** Result of a check of the doctor. One that is not required is only information. */
 export type Diagnosis = CheckResult & { required: boolean }
 
 export const pass = (name: string, detail: string): Diagnosis => ({ name, ok: true, detail, fix: null, required: true })

@@ -12,10 +12,9 @@ import {
   POSTGRES_VERSION_MIN,
   readServerVersion,
 } from '../platform/db/migrate.ts'
-import type { CheckResult } from '../platform/http/meta.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 import type { Log } from '../platform/log.ts'
-import type { MasterKeySettings } from './machine-checks.ts'
+import type { CheckResult, MasterKeySettings } from './machine-checks.ts'
 
 /** A check of one part of the system. `run` returns a detail to show, or throws an error with the problem. */
 export type SystemCheck = { name: string; fix: string; run: () => Promise<string> }

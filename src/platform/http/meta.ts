@@ -9,15 +9,13 @@ import { renderProblemsPage, renderReferencePage } from './reference.ts'
 import { toProblemAnswer } from './respond.ts'
 import type { Http } from './server.ts'
 
-/** Result of a health check, with the way to fix a failure. */
-export type CheckResult = { name: string; ok: boolean; detail: string; fix: string | null }
-
 export type HealthRouteDeps = {
   baseUrl: () => string
   log: Log
   metrics: Metrics
   isOperatorKey: (key: string) => boolean
-  ready: () => Promise<CheckResult[]>
+  /** Runs the readiness checks. The operator gets all fields of their results. */
+  ready: () => Promise<{ ok: boolean }[]>
 }
 
 type MetaRouteDeps = HealthRouteDeps & {
