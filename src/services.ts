@@ -8,8 +8,8 @@ import { type ComparisonEvents, createComparisonEvents } from './comparisons/eve
 import type { OnStep } from './comparisons/state.ts'
 import { createStatisticsCache, type StatisticsCache } from './comparisons/statistics/statistics.ts'
 import type { TrialEngine } from './comparisons/trials/engine.ts'
-import { listAdoptableSandboxes } from './comparisons/trials/running-agent.ts'
 import { createSandboxEngine } from './comparisons/trials/sandbox-engine.ts'
+import { listAdoptableSandboxes } from './comparisons/trials/trial.ts'
 import type { Config } from './config.ts'
 import { hasStoredCredential } from './credentials/credentials.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
@@ -125,7 +125,7 @@ export async function openServices(config: Config, database: Database, log: Log)
       folder: trialsFolder,
       bundles: bundlesFolder(config.dataFolder),
       findProvider: providers.find,
-      patienceMs: config.sandboxPatienceMs,
+      unreachableMaxMs: config.sandboxPatienceMs,
     }),
     validate: createSandboxValidator((name) => providers.find(name)),
     stages: deferWhileBusy(realStages()),

@@ -53,7 +53,7 @@ test('a level that a harness cannot request exactly is rejected for this harness
     {
       pointer: '/models/0/harnesses/1',
       code: 'level_out_of_reach',
-      message: 'pi cannot ask this model for xhigh, only for low.',
+      message: 'pi cannot use this model at the reasoning level xhigh, only at low.',
     },
   ])
 })

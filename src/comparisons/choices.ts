@@ -141,7 +141,7 @@ function listHarnessErrors(
   if (!supported)
     return [toFieldError(pointer, 'unknown_harness', `This model works with ${Object.keys(levels).join(', ')}.`)]
   if (!findModelLevel(model, level)) return []
-  const message = `${id} cannot ask this model for ${level}, only for ${supported.join(', ')}.`
+  const message = `${id} cannot use this model at the reasoning level ${level}, only at ${supported.join(', ')}.`
   return [toFieldError(pointer, 'level_out_of_reach', message)]
 }
 

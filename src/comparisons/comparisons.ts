@@ -31,7 +31,7 @@ export async function createComparison(
   const find = (db: Db) => rows.findComparisonRow(db, by.workspaceId, input.id)
   const existing = await find(deps.db)
   if (existing) return readExisting(deps.db, existing, hash)
-  // Outside the transaction, because it may call the code host.
+  // The scope is connected outside the transaction, because that may call the code host.
   const scope = await connectScope(deps, by, scopeRef)
   return transact(deps.db, async (tx) => {
     await rows.lockId(tx, by.workspaceId, input.id)

@@ -76,6 +76,7 @@ export function countCell(trials: readonly CellTrial[]): CellCounts {
 /** Amounts that are added to counts. */
 export type CountChanges = Partial<SettingCounts>
 
+/** Names of all counters. The filter removes none; it only narrows the type. */
 export const COUNT_NAMES = Object.keys(NO_COUNTS).filter((name): name is keyof SettingCounts => name in NO_COUNTS)
 
 export const sumCounts = (all: readonly CountChanges[]): SettingCounts => {
@@ -97,11 +98,14 @@ export function diffCell(before: readonly CellTrial[], after: readonly CellTrial
   }
 }
 
+/** 2^32 divided by the golden ratio: multiplying by it spreads consecutive numbers evenly (Fibonacci hashing). */
+const HASH_FACTOR = 0x9e3779b1
+
 /**
- * Returns the count row of a setting that a trial updates. The ordinal is hashed: trials of one setting have ordinals with
- * a constant step, which a plain modulo could map to the same row.
+ * Returns the number of the count row that a trial updates, one of `PARTS_PER_SETTING`. The ordinal is hashed: trials of
+ * one setting have ordinals with a constant step, which a plain modulo could map to the same row.
  */
-export const toCountPart = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS_PER_SETTING
+export const toCountPart = (ordinal: number): number => (Math.imul(ordinal, HASH_FACTOR) >>> 16) % PARTS_PER_SETTING
 
 export type CountRow = SettingCounts & { setting: number; part: number }
 

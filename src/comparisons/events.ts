@@ -5,7 +5,7 @@ import { readStatus, readStatusWithStatistics } from './comparisons.ts'
 import type { Comparison } from './shapes/schema.ts'
 import { findComparisonByKey } from './sql.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
-import { currentSnapshot } from './trials/sql.ts'
+import { readCurrentSnapshot } from './trials/sql.ts'
 import { loadComparisonAxes, readChanges } from './trials/trials.ts'
 
 /** A server-sent event. The id is a PostgreSQL snapshot: everything visible in it has been reported. */
@@ -31,7 +31,10 @@ export function createComparisonEvents(db: Db, statistics: StatisticsCache) {
 
   const join = (key: number, watcher: Watcher): void => {
     const existing = watched.get(key)
-    if (existing) return void existing.watchers.add(watcher)
+    if (existing) {
+      existing.watchers.add(watcher)
+      return
+    }
     const added = { watchers: new Set([watcher]), wake: createWakeSignal() }
     watched.set(key, added)
     void pollComparison({ db, statistics, limitPolls }, key, added).finally(() => {
@@ -70,6 +73,7 @@ function isSnapshot(text: string | undefined): text is string {
   return numbers.every((number, index) => number > 0n && number >= (numbers[index - 1] ?? 1n))
 }
 
+/** Watchers are woken when a batch arrives or their request ends. This only bounds a single wait. */
 const WAIT_MS = 60_000
 
 async function* yieldBatches({ batches, wake }: Watcher, signal: AbortSignal): AsyncGenerator<ComparisonEvent> {
@@ -101,7 +105,10 @@ function pushEvents({ batches, wake }: Watcher, events: ComparisonEvent[]): void
   wake.notify()
 }
 
-/** True if watchers must be notified. The first observation is not sent: every watcher starts with its own. */
+/**
+ * True if watchers must be notified. The first observation is not sent: every watcher starts with its own. Each
+ * observation has a status event; further events are changed trials or the end.
+ */
 const hasChanged = (current: Observation, last: Observation | undefined): boolean =>
   current.isOver || (last !== undefined && (current.statusText !== last.statusText || current.events.length > 1))
 
@@ -110,7 +117,7 @@ type Observation = { events: ComparisonEvent[]; snapshot: string; statusText: st
 
 /** Reads status and changes. The snapshot is taken first, so concurrent changes are repeated rather than missed. */
 async function observe({ db, statistics }: ObserveDeps, key: number, since: string | undefined): Promise<Observation> {
-  const snapshot = await currentSnapshot(db)
+  const snapshot = await readCurrentSnapshot(db)
   const row = await findComparisonByKey(db, key)
   // Statistics are added only after the end. While trials run, they would have to be computed at every poll.
   const hasEnded = row !== undefined && ENDED_STATES.includes(row.state)

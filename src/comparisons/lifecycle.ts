@@ -24,7 +24,7 @@ export async function resumeComparison(
 ) {
   const swaps = await resolveSwaps(deps, by.workspaceId, comparison, input.credentials ?? {})
   return transact(deps.db, async (tx) => {
-    // Lock order: the job before the row.
+    // The job is locked before the row, as in the submission job.
     await enqueueSubmission(tx, comparison.key)
     const row = await rows.lockComparison(tx, comparison.key)
     if (!row) return
@@ -68,14 +68,13 @@ async function resolveSwaps(
     const [from, to] = [old.toLowerCase(), replacement.toLowerCase()]
     const required = uses.get(from)
     const credential = await findCredential(deps, workspaceId, to)
-    if (required === undefined || `${credential?.kind} ${credential?.provider}` !== required)
-      rejectRequest([
-        {
-          pointer: `/credentials/${old}`,
-          code: 'credential_misfit',
-          message: 'The replacement must be a credential of the same kind and provider.',
-        },
-      ])
+    if (required === undefined || `${credential?.kind} ${credential?.provider}` !== required) {
+      const message =
+        required === undefined
+          ? 'The comparison uses no credential with this id.'
+          : `The replacement must be a credential of the same kind and provider: ${required}.`
+      rejectRequest([{ pointer: `/credentials/${old}`, code: 'credential_misfit', message }])
+    }
     swaps.push({ from, to })
   }
   return swaps
@@ -100,7 +99,8 @@ export const pauseOnRequest = (db: Db, by: AuditActor, key: number): Promise<voi
   transact(db, async (tx) => {
     const row = await rows.lockComparison(tx, key)
     if (!row || row.state === 'paused') return
-    if (row.state !== 'running') throw new Problem(comparisonNotRunning, `The comparison is ${row.state}.`)
+    if (row.state !== 'running')
+      throw new Problem(comparisonNotRunning, `The comparison is ${row.state}. Only a running one can be paused.`)
     await pauseComparison(tx, key, 'requested', PAUSE_MESSAGE)
     await record(tx, { ...by, action: 'comparison.paused', subject: row.id })
   })

@@ -39,7 +39,7 @@ async function countSlots(db: Db, sandbox: string | undefined): Promise<number> 
   return SLOTS_PER_WORKER * Math.max(1, workers)
 }
 
-/** Loads what is known about each setting from earlier trials, and assumes the rest. */
+/** Loads cost and duration of earlier trials of each setting, and estimates those of settings without any. */
 async function loadBases(
   db: Db,
   workspaceId: string,

@@ -2,7 +2,7 @@ import type { Prices } from '../catalog/model.ts'
 import { computeCostMicros } from '../gateway/price.ts'
 import { NO_USAGE } from '../gateway/wire-protocol.ts'
 import { toMicros, toUsd } from '../platform/usd.ts'
-import { computeSmallestDifference } from '../statistics/intervals.ts'
+import { computeSmallestDifference, TASKS_MIN } from '../statistics/intervals.ts'
 import type { Difficulty } from '../taskgen/schema.ts'
 import { countTrials, type PlanShape } from './plan.ts'
 import type { Quote, QuotedSetting } from './quotes/schema.ts'
@@ -42,7 +42,7 @@ export function buildQuote(shape: PlanShape, settings: readonly SettingBasis[], 
     settings: shape.settings,
     trials: countTrials(shape),
     costUsd: toUsdRange(addRanges(estimates.map(({ range }) => range))),
-    maximumCostUsd: findMaximum(settings, trials, limits),
+    maximumCostUsd: computeMaximumUsd(settings, trials, limits),
     perSetting: estimates.map(({ setting, range }) => toQuotedSetting(setting, range, trials, limits)),
     durationSeconds: estimateSeconds(settings, trials, limits.concurrency),
     concurrency: limits.concurrency,
@@ -79,8 +79,8 @@ const toAssumedRange = (expected: number): CostRange => ({
 function capRange(range: CostRange, trials: number, { trialBudgetUsd }: QuoteLimits): CostRange {
   if (trialBudgetUsd === undefined) return range
   const cap = toMicros(trials * trialBudgetUsd)
-  if (range.expected + 2 * Math.sqrt(range.variance) <= cap && range.high <= cap) return range
   const { low, expected, high } = applyVariance(range)
+  if (high <= cap) return range
   return { low: Math.min(low, cap), expected: Math.min(expected, cap), high: Math.min(high, cap), variance: 0 }
 }
 
@@ -108,7 +108,7 @@ function toUsdRange(range: CostRange): Quote['costUsd'] {
 }
 
 /** Returns the maximum cost that the budgets allow, or null without budgets. Retries can exceed the trial budget. */
-function findMaximum(
+function computeMaximumUsd(
   settings: readonly SettingBasis[],
   trials: number,
   { budgetUsd, trialBudgetUsd }: QuoteLimits,
@@ -129,7 +129,7 @@ const toQuotedSetting = (
   settingId: setting.id,
   trials,
   costUsd: toUsdRange(range),
-  maximumCostUsd: findMaximum([setting], trials, limits),
+  maximumCostUsd: computeMaximumUsd([setting], trials, limits),
   source: setting.cost.source,
   measuredTrials: setting.cost.source === 'measured' ? setting.cost.trials : 0,
   secondsPerTrial: Math.round(setting.duration.seconds * 1000) / 1000,
@@ -143,8 +143,6 @@ function estimateSeconds(settings: readonly SettingBasis[], trials: number, conc
   return Math.ceil(Math.max(total / concurrency, ...means, 0))
 }
 
-/** Minimum number of tasks for intervals and verdicts. */
-const TASKS_MIN = 5
 /** Further attempts lower the visible difference only slightly. */
 const ATTEMPTS_ADVISED = 3
 

@@ -40,7 +40,6 @@ import { readArtifact } from './trials/artifacts.ts'
 import { listFailures } from './trials/failures/failures.ts'
 import { listTrialCalls } from './trials/spend.ts'
 import {
-  findNeighbours,
   listTrials,
   loadAxesForTrial,
   loadComparisonAxes,
@@ -48,6 +47,7 @@ import {
   readTrial,
   readTrialRow,
   requireArtifact,
+  toNeighbours,
   voidTrial,
 } from './trials/trials.ts'
 
@@ -100,7 +100,7 @@ const readTrialByIdRoute = route(
     reply(200, {
       ...(await readTrial(db, axes, trial)),
       comparison: { id: row.id, scope },
-      ...findNeighbours(axes, trial),
+      ...toNeighbours(axes, trial),
     }),
 )
 

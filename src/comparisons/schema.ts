@@ -62,8 +62,8 @@ export const noSharedTasks = {
 
 const ID = '{comparisonId}'
 const TRIAL = '{trialId}'
-const unknownId = '00000000-0000-4000-8000-000000000000'
-const exampleModels = [{ catalogId: 'reference', credentialId: unknownId, harnesses: ['oracle', 'nop'] }]
+const exampleId = '00000000-0000-4000-8000-000000000000'
+const exampleModels = [{ catalogId: 'reference', credentialId: exampleId, harnesses: ['oracle', 'nop'] }]
 
 const listQuery = z.object({
   limit: queryInteger().min(1).max(200).optional().describe('Default: 50 with a cursor, 1,000 without.'),
@@ -116,6 +116,7 @@ const lifecycleEndpoints = (prefix: `/${string}`, suffix: string) =>
       id: `resumeComparison${suffix}`,
       path: `${prefix}/evaluations/comparisons/${ID}/resume`,
     }),
+    /** The same operation under a shorter path. */
     resumeShort: endpoint({
       ...resume,
       id: `resumeComparison${suffix}Short`,
@@ -327,7 +328,7 @@ const createEndpoints = <P extends string, C extends z.ZodObject, Q extends z.Zo
       summary: 'Create a comparison; repeating the request returns the same comparison',
       access: 'write',
       body: createBody,
-      example: { id: unknownId, ...example, models: exampleModels, sandbox: 'local', sandboxCredentialId: unknownId },
+      example: { id: exampleId, ...example, models: exampleModels, sandbox: 'local', sandboxCredentialId: exampleId },
       answers: { 202: Comparison },
       problems: [...missing, ...unconnectable, idReused],
     }),
@@ -385,7 +386,7 @@ export const inRepository = {
     createBody: NewRepositoryComparison,
     quoteBody: RepositoryQuoteRequest,
     task: ApprovedTask,
-    example: { tasks: [{ runId: `batch-${unknownId}`, taskId: 'fix-the-parser' }] },
+    example: { tasks: [{ runId: `batch-${exampleId}`, taskId: 'fix-the-parser' }] },
     missing: [],
     unconnectable: [codeHostUnavailable],
   }),

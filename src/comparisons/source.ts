@@ -132,6 +132,7 @@ function listTaskErrors(
   approved: ReadonlyMap<string, unknown>,
   states: ReadonlyMap<string, string>,
 ): FieldError[] {
+  // Entries are added from the last to the first, so that each key keeps its first index.
   const firstIndexes = new Map(keys.map((key, index) => [key, index] as const).reverse())
   return keys.flatMap((key, index) => {
     const toErrors = (code: string, message: string) => [{ pointer: `/tasks/${index}`, code, message }]

@@ -2,7 +2,7 @@ import { type Selectable, type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, executePrepared, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
-import { NO_COUNTS, type SettingCounts } from './counts.ts'
+import { COUNT_NAMES, NO_COUNTS, type SettingCounts } from './counts.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 
 /** The benchmark or repository that a comparison runs on. Repositories are identified by key, because they can be renamed. */
@@ -124,8 +124,8 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
         .orderBy('position')
         .execute()
 
-/** Sums as float8: sums of bigint are `numeric`, which is slow, and the driver converts the result to a number anyway. */
-const COUNT_SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
+/** Sums of the counters as float8: sums of bigint are `numeric`, which is slow, and the driver converts the result to a number anyway. */
+const COUNT_SUMS = COUNT_NAMES.map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
 
 /** Returns the id of the budget that all trials of a comparison share. Queries build the same text in SQL. */
 export const toSharedBudgetId = (comparison: number): string => `comparison ${comparison}`
@@ -176,7 +176,7 @@ export const recordIsolation = (tx: Db, comparison: number, position: number, is
     .where(sql<boolean>`isolation is distinct from ${isolation} and isolation is distinct from 'mixed'`)
     .execute()
 
-export const findSource = async (db: Db, key: number): Promise<unknown> =>
+export const readStoredSource = async (db: Db, key: number): Promise<unknown> =>
   (await db.selectFrom('comparisons').select('source').where('key', '=', key).executeTakeFirstOrThrow()).source
 
 type FrozenTaskRow = { name: string; digest: string; run_id: string | null; task_id: string | null }
@@ -204,10 +204,10 @@ export const listTaskRows = (db: Db, key: number) =>
     .orderBy('position')
     .execute()
 
-export const setStep = (tx: Db, key: number, step: 'enqueue') =>
-  tx.updateTable('comparisons').set({ step }).where('key', '=', key).execute()
+export const advanceToEnqueue = (tx: Db, key: number) =>
+  tx.updateTable('comparisons').set({ step: 'enqueue' }).where('key', '=', key).execute()
 
-/** Returns false if the comparison is no longer at this step: it was canceled or paused meanwhile. */
+/** Marks a comparison as running once its trials are queued. Returns false if it was canceled or paused meanwhile. */
 export async function startRunning(tx: Db, key: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('comparisons')
@@ -372,8 +372,8 @@ export type EndedTrials = {
 }
 
 /**
- * Lists the finished trials of the comparisons, scored or not, grouped by setting. Of the trials of a setting that reuse
- * listed, older and not voided ones, only the first is listed: reusing trials is free, so there may be millions of them.
+ * Lists the finished trials of the comparisons, scored or not, grouped by setting. A trial that reuses one of an older
+ * listed comparison is left out unless it is voided or the first of its setting: reuse is free, so there may be millions.
  */
 export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
   const { rows } = await sql<EndedTrials>`

@@ -1,5 +1,5 @@
 import type { NamedConfiguration } from '../configurations/schema.ts'
-import { averageUsd } from '../platform/usd.ts'
+import { averageUsd, toUsd } from '../platform/usd.ts'
 import { listFrontier } from '../statistics/frontier.ts'
 import { computeWilsonInterval } from '../statistics/intervals.ts'
 import { type SettingCounts, SHARE_UNIT, sumCounts } from './counts.ts'
@@ -61,8 +61,8 @@ export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFact
     budgetUsd: toUsdOrNull(budgetMicros),
     trialBudgetUsd: toUsdOrNull(trialBudgetMicros),
     trials,
-    costUsd: sum(settings.map(spentMicros)) / MILLION,
-    pendingUsd: sum(settings.map(({ live }) => live.pendingMicros)) / MILLION,
+    costUsd: toUsd(sum(settings.map(toSpentMicros))),
+    pendingUsd: toUsd(sum(settings.map(({ live }) => live.pendingMicros))),
     projectedCostUsd: projectCost(all, trials),
     etaSeconds:
       facts.state === 'running' && startedAt ? estimateSecondsLeft(trials, now.getTime() - startedAt.getTime()) : null,
@@ -73,11 +73,10 @@ export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFact
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0)
 
-/** New spend of a setting: finished attempts plus the settled calls of running ones. */
-const spentMicros = ({ counts, live }: CountedSettingFacts): number => counts.spent_micros + live.settledMicros
+/** Returns the new spend of a setting: finished attempts plus the settled calls of running ones. */
+const toSpentMicros = ({ counts, live }: CountedSettingFacts): number => counts.spent_micros + live.settledMicros
 
-const MILLION = 1_000_000
-const toUsdOrNull = (micros: number | null): number | null => (micros === null ? null : micros / MILLION)
+const toUsdOrNull = (micros: number | null): number | null => (micros === null ? null : toUsd(micros))
 
 const toStateCounts = (counts: SettingCounts): TrialStateCounts => {
   const { queued, running, passed, failed, errored, canceled, reused } = counts
@@ -116,10 +115,8 @@ function projectCost(all: SettingCounts, { queued, running }: TrialStateCounts):
   const variance = Math.max(0, all.spent_squares / all.metered - mean ** 2)
   const error = 2 * Math.sqrt(remaining * variance * (1 + remaining / all.metered))
   const expected = all.spent_micros + remaining * mean
-  return { low: toRoundedUsd(Math.max(all.spent_micros, expected - error)), high: toRoundedUsd(expected + error) }
+  return { low: toUsd(Math.max(all.spent_micros, expected - error)), high: toUsd(expected + error) }
 }
-
-const toRoundedUsd = (micros: number): number => Math.round(micros) / MILLION
 
 function toSetting(counted: CountedSettingFacts): ComparisonSetting {
   const { facts, counts, live } = counted
@@ -131,9 +128,9 @@ function toSetting(counted: CountedSettingFacts): ComparisonSetting {
     passed,
     accuracy: tasks === 0 ? null : (100 * passed) / tasks,
     costPerTaskUsd: isPriced ? averageUsd(tasks_micros, tasks) : null,
-    totalCostUsd: isPriced ? tasks_micros / MILLION : null,
-    costUsd: spentMicros(counted) / MILLION,
-    pendingUsd: live.pendingMicros / MILLION,
+    totalCostUsd: isPriced ? toUsd(tasks_micros) : null,
+    costUsd: toUsd(toSpentMicros(counted)),
+    pendingUsd: toUsd(live.pendingMicros),
     stats: computeStats(counts),
     trials: toStateCounts(counts),
   }

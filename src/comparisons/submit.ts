@@ -96,7 +96,7 @@ async function submit(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<
   await completeIfDone(deps.db, key) // every trial may be reused
 }
 
-/** Undoes a submission whose comparison was canceled or paused meanwhile. */
+/** Thrown to roll back a submission whose comparison was canceled or paused meanwhile. */
 class ComparisonStopped extends Error {}
 
 const isOpen = (row: rows.ComparisonRow | undefined): row is rows.ComparisonRow =>
@@ -106,7 +106,7 @@ async function freeze(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<
   const { key } = job.payload
   const row = await rows.findComparisonByKey(deps.db, key)
   if (!isOpen(row) || row.step !== 'freeze') return
-  const source = await rows.findSource(deps.db, key)
+  const source = await rows.readStoredSource(deps.db, key)
   const frozen =
     row.scope_kind === 'benchmark'
       ? toFrozenTasks(await freezeDataset(deps, row.workspace_id, source, job.signal), buildTaskFilter(source))
@@ -156,7 +156,7 @@ const ApprovedSource = z.object({
 })
 type ApprovedTaskRef = z.infer<typeof ApprovedSource>['tasks'][number]
 
-/** Concurrent lookups. Each waits for the disk or the blob store. */
+/** Maximum number of concurrent lookups. Each waits for the disk or the blob store. */
 const LOOKUPS_MAX = 8
 
 /** Freezes approved tasks of a repository with the digests they had when chosen. Their files are stored already. */
@@ -202,7 +202,7 @@ async function storePlannedTrials(deps: SubmissionDeps, job: Job<{ key: number }
     const trials = planTrials(shape, row.skip_completed ? await listReusable(tx, key) : [])
     await insertPlan(tx, key, trials, buildInitialCounts(shape.settings, trials))
     deps.step?.('submit.inserted')
-    await rows.setStep(tx, key, 'enqueue')
+    await rows.advanceToEnqueue(tx, key)
   })
 }
 
@@ -253,9 +253,11 @@ function findRefusal(error: unknown): SubmissionError | undefined {
   if (error instanceof TaskContentMissing)
     return toSubmissionError('task_content_gone', error.message, { retryable: false })
   if (isDiskFull(error))
-    return toSubmissionError('disk_full', 'The disk of the server is full. Free some space, then resume.', {
-      retryable: true,
-    })
+    return toSubmissionError(
+      'disk_full',
+      'The disk of the server is full or read-only. Free some space or make it writable, then resume.',
+      { retryable: true },
+    )
   if (error instanceof RegistryUnavailable)
     return toSubmissionError('registry_unavailable', error.message, { retryable: true })
   return undefined

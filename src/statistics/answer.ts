@@ -1,5 +1,5 @@
 import type { ComparisonStatistics, SettingStatistics } from './comparison-statistics.ts'
-import { computeSmallestDifference } from './intervals.ts'
+import { computeSmallestDifference, TASKS_MIN } from './intervals.ts'
 import { flipPair, type PairStatistics } from './pairs.ts'
 import { quantile } from './student.ts'
 
@@ -22,8 +22,6 @@ type AnswerInput = Pick<AnswerFacts, 'isCollecting' | 'finished' | 'total'> & {
   settings: readonly AnswerSetting[]
   statistics: ComparisonStatistics
 }
-
-const TASKS_MIN = 5
 
 /**
  * Decides which setting to recommend: the cheapest one that is neither shown to be worse than another nor possibly worse by
@@ -111,6 +109,7 @@ const SIGNIFICANCE_LEVEL = 0.05
 function isNotRelevantlyWorse({ verdict, difference }: PairStatistics, visible: number, candidates: number): boolean {
   if (verdict === 'worse' || !difference) return false
   const { centre, error, degrees } = difference
+  // The test is one-sided, and `quantile` takes a two-sided probability.
   return centre - quantile((2 * SIGNIFICANCE_LEVEL) / (candidates - 1), degrees) * error >= -visible
 }
 
@@ -129,6 +128,7 @@ function chooseRival(
 /** Returns the statistics of a pair in the given direction. */
 export function requirePair({ settings, pairs }: ComparisonStatistics, a: number, b: number): PairStatistics {
   const [low, high] = a < b ? [a, b] : [b, a]
+  // Pairs are listed as (0, 1), (0, 2), …, (1, 2), …: this is the position of (low, high).
   const pair = pairs[low * settings.length - (low * (low + 1)) / 2 + high - low - 1]
   if (!pair || pair.a !== low || pair.b !== high) throw new Error(`Pair ${a}, ${b} not found`)
   return a < b ? pair : flipPair(pair)
@@ -196,10 +196,10 @@ function describeRival({ rival, chosen, pair }: Decision): string {
   const points = `${formatPoints(difference.mean)} ${Math.abs(Math.round(100 * difference.mean)) === 1 ? 'point' : 'points'}`
   const lead = pair.isSingle ? `${describeCount(pair)} (${points}, ${interval})` : `differs by ${points} (${interval})`
   const cost = describeCost(rival.meanMicros, chosen.meanMicros)
-  return `${rival.name} ${lead}, which is ${JUDGEMENTS[verdict]}${cost === '' ? '' : `, ${cost}`}`
+  return `${rival.name} ${lead}, which is ${VERDICT_TEXTS[verdict]}${cost === '' ? '' : `, ${cost}`}`
 }
 
-const JUDGEMENTS = {
+const VERDICT_TEXTS = {
   better: 'measurably better',
   worse: 'measurably worse',
   cannot_tell: 'not a measurable difference',

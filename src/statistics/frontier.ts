@@ -25,13 +25,14 @@ const compareAccuracy = (a: Point, b: Point): number => compareFractions([a.pass
 
 type Fraction = [numerator: number, denominator: number]
 
-/** Negative, zero or positive, like the difference of the two. Exact for products beyond 2^53. */
+/** Returns a number with the sign of the difference of the two. Exact for products beyond 2^53. */
 const compareFractions = ([a, b]: Fraction, [c, d]: Fraction): number =>
   Number(BigInt(a) * BigInt(d) - BigInt(c) * BigInt(b))
 
 /** Results of a setting per task. All tracks contain the same tasks in the same order. */
 export type BootstrapTrack = { id: string; passed: readonly boolean[]; micros: readonly number[] }
 
+/** Number of bootstrap samples. */
 export const DRAWS = 1000
 
 /**

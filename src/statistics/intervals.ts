@@ -4,7 +4,8 @@ import { quantile } from './student.ts'
 type SettingSample = { tasks: number; trials: number; mean: number; variance: number }
 
 const Z_95 = 1.959963984540054
-const TASKS_MIN = 5
+/** Minimum number of tasks for intervals, tests and verdicts. With fewer they are unreliable. */
+export const TASKS_MIN = 5
 
 /**
  * Computes the Wilson 95 % interval with the effective sample size of Korn and Graubard: trials of one task are not
@@ -40,7 +41,7 @@ function adjustVariance(spread: number, mean: number, tasks: number): number {
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value))
 
-/** 97.5 % quantile of Student's t by the Cornish-Fisher expansion; accurate to 0.01 from four degrees of freedom. */
+/** Returns the 97.5 % quantile of Student's t by the Cornish-Fisher expansion; accurate to 0.01 from four degrees of freedom. */
 function studentT(degrees: number): number {
   const z3 = (Z_95 ** 3 + Z_95) / 4
   const z5 = (5 * Z_95 ** 5 + 16 * Z_95 ** 3 + 3 * Z_95) / 96
@@ -55,14 +56,13 @@ const TRIAL_VARIANCE = 0.275
 /** z(97.5 %) + z(80 %): significance 5 %, power 80 %. */
 const CRITICAL_VALUES_SUM = 2.8
 
-/** Smallest difference in accuracy between two settings, in percentage points, that is detected with 80 % power. */
+/** Returns the smallest difference in accuracy between two settings, in percentage points, that is detected with 80 % power. */
 export const computeSmallestDifference = (tasks: number, attempts: number): number =>
   Math.min(100, 100 * CRITICAL_VALUES_SUM * Math.sqrt((TASK_VARIANCE + TRIAL_VARIANCE / attempts) / tasks))
 
 /** A mean with its 95 % interval. */
 export type MeanInterval = { mean: number; low: number; high: number }
 
-const COST_TASKS_MIN = 5
 const SIGNIFICANCE_LEVEL = 0.05
 
 /**
@@ -77,7 +77,7 @@ export function estimateCost(micros: readonly number[]): MeanInterval | undefine
 /** Estimates a mean with its 95 % interval. Undefined below five values. */
 export function estimateMean(values: ArrayLike<number>): MeanInterval | undefined {
   const count = values.length
-  if (count < COST_TASKS_MIN) return undefined
+  if (count < TASKS_MIN) return undefined
   let sum = 0
   for (let index = 0; index < count; index++) sum += values[index] ?? 0
   const mean = sum / count

@@ -1,3 +1,4 @@
+import { TASKS_MIN } from './intervals.ts'
 import { oneSided, quantile, twoSided } from './student.ts'
 
 /** Trials of one task with one setting. */
@@ -15,13 +16,12 @@ type Difference = {
   ties: number
 }
 
-const TASKS_MIN = 5
 const SIGNIFICANCE_LEVEL = 0.05
 
 type PairedTest = { mean: number; t: number; error: number; degrees: number }
 
 /**
- * Paired t-test over tasks, which removes the difficulty that both settings share. Two artificial tasks, one in favour of
+ * Runs a paired t-test over tasks, which removes the difficulty that both settings share. Two artificial tasks, one in favour of
  * each side and worth one trial, prevent a zero variance where few tasks differ (Bonett and Price).
  */
 function testPair({ tasks, sum, squares, attempts }: Gaps): PairedTest | undefined {

@@ -33,7 +33,7 @@ function searchQuantile(twoSidedProbability: number, degrees: number): number {
   return high
 }
 
-/** Regularized incomplete beta function, by Lentz's method on the side where the continued fraction converges fast. */
+/** Returns the regularized incomplete beta function, by Lentz's method on the side where the continued fraction converges fast. */
 function incompleteBeta(x: number, a: number, b: number): number {
   const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x))
   return x < (a + 1) / (a + b + 2)
@@ -67,7 +67,7 @@ const LANCZOS = [
   -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7,
 ]
 
-/** Lanczos approximation, for x ≥ 0.5. */
+/** Returns the logarithm of the gamma function by the Lanczos approximation, for x ≥ 0.5. */
 function logGamma(x: number): number {
   const base = x - 1 + 7.5
   const sum = LANCZOS.reduce((all, term, index) => all + term / (x + index), 0.9999999999998099)

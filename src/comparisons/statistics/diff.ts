@@ -104,9 +104,9 @@ function pickTasks({ trials, passes, passed, micros }: SettingResults, tasks: re
   return { trials: pick(trials), passes: pick(passes), passed: pick(passed), micros: pick(micros) }
 }
 
-type JudgedMatch = ReturnType<typeof decideVerdicts<ReturnType<typeof measureMatch>>>[number]
+type MatchWithVerdict = ReturnType<typeof decideVerdicts<ReturnType<typeof measureMatch>>>[number]
 
-const toWireSetting = ({ from, to, tasks, wonByA, wonByB, changed, ...judged }: JudgedMatch) => ({
+const toWireSetting = ({ from, to, tasks, wonByA, wonByB, changed, ...differences }: MatchWithVerdict) => ({
   base: from.id,
   setting: to.id,
   baseHarnessVersion: from.harnessVersion,
@@ -115,5 +115,5 @@ const toWireSetting = ({ from, to, tasks, wonByA, wonByB, changed, ...judged }: 
   fixed: wonByA,
   broken: wonByB,
   changed,
-  ...toWireDifference(judged),
+  ...toWireDifference(differences),
 })

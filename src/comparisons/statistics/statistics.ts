@@ -3,7 +3,7 @@ import { openThreads } from '../../platform/threads/threads.ts'
 import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
 import type { SettingResults } from '../../statistics/pairs.ts'
 import type { ComparisonRow } from '../sql.ts'
-import { currentSnapshot } from '../trials/sql.ts'
+import { readCurrentSnapshot } from '../trials/sql.ts'
 import { listScoredSince, listScoredTrials } from './sql.ts'
 import type { StatisticsTasks } from './thread-tasks.ts'
 import {
@@ -29,7 +29,7 @@ type CachedStatistics = {
   statistics: Promise<ComparisonStatistics>
 }
 
-/** Maximum number of comparisons that are kept. The largest take about 2 MB. */
+/** Maximum number of cached comparisons. The largest take about 2 MB. */
 const CACHED_MAX = 50
 /** Maximum number of changed trials that are read one by one. Beyond it, all trials are read again. */
 const CHANGES_MAX = 10_000
@@ -42,8 +42,8 @@ export function createStatisticsCache() {
     const { key, tasks } = comparison
     const entry = cached.get(key)
     const known = entry?.tasks === tasks ? entry : undefined
-    // Taken before the changes are read, so that a concurrent change is at worst applied twice.
-    const snapshot = await currentSnapshot(db)
+    // The snapshot is taken before the changes are read, so that a concurrent change is at worst applied twice.
+    const snapshot = await readCurrentSnapshot(db)
     const changes = known ? await listScoredSince(db, key, known.snapshot, CHANGES_MAX) : undefined
     if (cached.get(key) !== entry) return load(db, comparison) // another request has started a computation
     if (known && changes?.length === 0) return storeEntry(key, known)
@@ -57,7 +57,9 @@ export function createStatisticsCache() {
     cached.set(key, entry)
     const [oldest] = cached.keys()
     if (cached.size > CACHED_MAX && oldest !== undefined) cached.delete(oldest)
-    entry.statistics.catch(() => cached.get(key) === entry && cached.delete(key))
+    entry.statistics.catch(() => {
+      if (cached.get(key) === entry) cached.delete(key)
+    })
     return entry
   }
 
@@ -92,9 +94,11 @@ const threads = openThreads<StatisticsTasks>(new URL('./thread-tasks.ts', import
   memoryMb: 512,
 })
 
-/** Settings × tasks that are computed faster than they can be passed to a thread: a few milliseconds. */
-const SMALL_CELLS = 1000
+/** Maximum number of settings × tasks that are computed faster than they can be passed to a thread: a few milliseconds. */
+const THREADLESS_CELLS_MAX = 1000
 
 /** Computes large comparisons in a thread, because they would block the event loop. */
 const computeInThreadIfLarge = async (grid: TrialGrid): Promise<ComparisonStatistics> =>
-  grid.settings * grid.tasks <= SMALL_CELLS ? computeGridStatistics(grid) : threads.run('computeGridStatistics', grid)
+  grid.settings * grid.tasks <= THREADLESS_CELLS_MAX
+    ? computeGridStatistics(grid)
+    : threads.run('computeGridStatistics', grid)

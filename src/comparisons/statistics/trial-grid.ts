@@ -87,13 +87,13 @@ function sumCell(grid: TrialGrid, { setting, task }: Omit<GridCell, 'attempt'>, 
   for (let index = first; index < first + grid.attempts; index++) {
     const outcome = grid.outcomes[index]
     if (outcome === OUTCOMES.none) continue
-    const isPassed = outcome === OUTCOMES.passed ? 1 : 0
+    const pass = outcome === OUTCOMES.passed ? 1 : 0
     if (trials === 0) {
-      results.passed[task] = isPassed
+      results.passed[task] = pass
       results.micros[task] = grid.micros[index] ?? Number.NaN
     }
     trials += 1
-    passes += isPassed
+    passes += pass
   }
   results.trials[task] = trials
   results.passes[task] = passes

@@ -26,7 +26,7 @@ const NAME_LENGTH_MAX = 255
 
 /** Stores the files in a trial's output folder, up to a limit. Files that are too long are truncated. */
 export async function storeArtifacts(blobs: Blobs, folder: string, trial: string): Promise<StoredArtifacts> {
-  // Makes the blob different from those of other trials with the same files, because it is deleted with the artifacts of this one.
+  // The header makes the blob differ from those of other trials with the same files: it is deleted with this trial's artifacts.
   const header = Buffer.from(`${trial}\n`)
   const files = await listFiles(folder)
   const artifacts: StoredArtifact[] = []
@@ -102,7 +102,7 @@ const SWEEP_MAX = 1000
 export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<number> {
   const expired = await listOldArtifacts(db, days, SWEEP_MAX)
   for (const { comparison, ordinal } of expired) {
-    // Locked, because a resumed comparison may have replaced the artifacts since they were listed.
+    // The trial is locked, because a resumed comparison may have replaced the artifacts since they were listed.
     await transact(db, async (tx) => {
       const old = await lockOldArtifacts(tx, { comparison, ordinal }, days)
       if (isDigest(old?.artifacts)) await blobs.remove(old.artifacts).catch(ignoreMissingBlob)

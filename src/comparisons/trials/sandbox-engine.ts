@@ -26,7 +26,7 @@ type SandboxEngineDeps = {
   bundles: string
   findProvider: (sandbox: string, secret: Secret) => SandboxProvider | undefined
   /** How long a sandbox engine may be unreachable, for example because it restarts, before its comparisons are paused. */
-  patienceMs: number
+  unreachableMaxMs: number
 }
 
 /** Runs trials in real sandboxes. */
@@ -57,7 +57,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
         },
       }
       const record = await runTrial(provider, trial).catch(async (error: unknown) => {
-        // Thrown before the agent has started.
+        // This error is thrown before the agent has started, so the trial can run again.
         if (!(error instanceof SandboxUnreachable)) throw error
         await requireWorking(deps, provider, signal)
         return runTrial(provider, trial)
@@ -106,11 +106,11 @@ const PAUSE_MS_MAX = 5000
 
 /** Returns when the sandbox works. Throws SandboxUnavailable if it is broken, or unreachable for too long. */
 async function requireWorking(
-  { patienceMs }: SandboxEngineDeps,
+  { unreachableMaxMs }: SandboxEngineDeps,
   provider: SandboxProvider,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadline = performance.now() + patienceMs
+  const deadline = performance.now() + unreachableMaxMs
   for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
     try {
       await provider.selfTest()

@@ -51,7 +51,7 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
       and old.task = other_task.position
     where own.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
       and old.voided_at is null and old.verify_mode = calibration.verify_mode
-      -- An older trial was graded by other rules, or in mode snapshot with other files.
+      -- An older trial was verified by other rules, or in mode snapshot with other files.
       and old.finished_at >= calibration.at
     order by other.created_at, other.key, old.attempt`.execute(db)
   return rows
@@ -317,6 +317,7 @@ export type TrialFilter = {
   task?: number | undefined
   state?: TrialState | undefined
   class?: TrialClass | undefined
+  /** Ordinal after which the list starts. */
   after?: number | undefined
   limit: number
 }
@@ -371,7 +372,7 @@ export const listTrialStates = (db: Db, comparison: number) =>
   db.selectFrom('trials').select(['ordinal', 'state']).where('comparison', '=', comparison).orderBy('ordinal').execute()
 
 /** Returns the current snapshot. `listChangedTrials` lists what became visible after it. */
-export async function currentSnapshot(db: Db): Promise<string> {
+export async function readCurrentSnapshot(db: Db): Promise<string> {
   const { rows } = await sql<{ snapshot: string }>`select pg_current_snapshot()::text as snapshot`.execute(db)
   return rows[0]?.snapshot ?? ''
 }

@@ -17,11 +17,11 @@ import { HarnessUnfit } from '../../harnesses/harness.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/errors.ts'
-import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
+import { defineJobHandler, type Job, type JobHandler, LeaseLost, WorkerStopped } from '../../platform/jobs/jobs.ts'
 import type { Tracer } from '../../platform/tracing.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
-import { AgentLost } from '../../trials/agent-handover.ts'
+import { type AgentHandover, AgentLost } from '../../trials/agent-handover.ts'
 import { VariableMissing } from '../../trials/variables.ts'
 import { formatTrialId } from '../plan.ts'
 import { recordStarted, toSharedBudgetId } from '../sql.ts'
@@ -32,8 +32,7 @@ import { type CalibrationInput, CredentialGone, type TrialEngine, type VerifySet
 import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
 import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
 import { deferWaiting, type TrialPayload, toTrialJobType } from './queue/queue.ts'
-import { type RunningAgent, takeRunningAgent } from './queue/sql.ts'
-import { toHandover } from './running-agent.ts'
+import { listAdoptableSandboxes, type RunningAgent, recordRunningAgent, takeRunningAgent } from './queue/sql.ts'
 import {
   type AttemptEnding,
   AttemptSuperseded,
@@ -46,6 +45,9 @@ import { toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 import { traceAttempt } from './trace.ts'
 
+/** A query that other folders, which may not import sql.ts, use as it is. */
+export { listAdoptableSandboxes }
+
 type TrialJobDeps = {
   db: Db
   blobs: Blobs
@@ -54,7 +56,7 @@ type TrialJobDeps = {
   tracer: Tracer
   /** Returns the address of the gateway, or undefined if the worker does not know it. */
   gatewayUrl: () => string | undefined
-  /** True if a stopping worker leaves its agents to others. Otherwise it ends them. */
+  /** True if a stopping worker leaves its agents to others, because their gateway continues to run. Otherwise it ends them. */
   leavesAgents: boolean
   /** Existing folder for the output of running trials. */
   folder: string
@@ -130,7 +132,7 @@ const deferTrial = (
 /** Additional delay per waiting trial, so that a long queue is not polled continuously. */
 const DEFER_PER_TRIAL_MS = 10
 
-/** True if this worker runs the trial. A trial that is already running was started by a worker that died. */
+/** True if the trial may run. A trial that is already running was started by a worker that died. */
 const isRunnable = ({ state, comparisonState }: TrialFacts): boolean =>
   state === 'running' || (state === 'queued' && comparisonState === 'running')
 
@@ -176,9 +178,9 @@ async function runOrContinue(
   const { step = () => {} } = deps
   const take = (tx: Db) => takeRunningAgent(tx, trial, job.unattendedMs)
   const agent = trial.state === 'running' ? await job.write(take) : undefined
-  const continued = agent && (await openModel(deps, trial, agent.grantId))
+  const reopened = agent && (await openModel(deps, trial, agent.grantId))
   try {
-    if (continued) return await runWithModel(deps, trial, task, { job, model: continued, agent })
+    if (reopened) return await runWithModel(deps, trial, task, { job, model: reopened, agent })
   } catch (error) {
     if (!(error instanceof AgentLost)) throw error
   }
@@ -207,7 +209,7 @@ async function runWithModel(
 ): Promise<AttemptEnding> {
   const { signal } = job
   const { harness, harnessVersion, credentialId, configurationDigest, timeoutMultiplier } = trial
-  const handover = model && toHandover(job, trial, { ...model, agent, leavesAgents: deps.leavesAgents })
+  const handover = model && toHandover(deps, trial, { job, grantId: model.grantId, agent })
   try {
     const setting = { harness, harnessVersion, credentialId, configurationDigest, timeoutMultiplier }
     const request = { ...task, ...setting, model: model?.trialModel, handover }
@@ -223,6 +225,20 @@ async function runWithModel(
     else await model?.close()
   }
 }
+
+/** Returns how the agent of a trial passes to the next worker. */
+const toHandover = (
+  { leavesAgents }: TrialJobDeps,
+  trial: TrialFacts,
+  { job, grantId, agent }: Pick<ModelRun, 'job' | 'agent'> & { grantId: string },
+): AgentHandover => ({
+  agent,
+  async onAdoptable(sandboxId) {
+    const storeAgent = (tx: Db) => recordRunningAgent(tx, trial, { sandboxId, grantId })
+    await job.write(storeAgent).catch(() => {}) // without a row, the next worker starts the agent again
+  },
+  isTakenOver: (reason) => reason instanceof LeaseLost || (leavesAgents && reason instanceof WorkerStopped),
+})
 
 /** More calls than any legitimate trial makes. */
 const CALLS_MAX = 5000

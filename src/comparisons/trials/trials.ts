@@ -76,7 +76,7 @@ export async function readTrial(db: Db, axes: ComparisonAxes, row: rows.TrialRow
 }
 
 /** Returns the trials of the same setting and attempt on the tasks before and after. */
-export function findNeighbours({ tasks, settings }: ComparisonAxes, { comparison, ordinal, task }: rows.TrialRow) {
+export function toNeighbours({ tasks, settings }: ComparisonAxes, { comparison, ordinal, task }: rows.TrialRow) {
   const idAt = (step: number): string => formatTrialId({ comparison, ordinal: ordinal + step * settings.length })
   return { previous: task === 0 ? null : idAt(-1), next: task === tasks.length - 1 ? null : idAt(1) }
 }
@@ -123,7 +123,7 @@ function toTrial(axes: ComparisonAxes, row: rows.TrialRow, spend: GranteeTotals 
     reward: row.reward,
     rewards: detail.rewards,
     reusedFrom: findReusedId(row),
-    timings: { queue: queueSeconds(axes, row), ...(detail.timings ?? NO_TIMINGS) },
+    timings: { queue: computeQueueSeconds(axes, row), ...(detail.timings ?? NO_TIMINGS) },
     usage: detail.usage,
     ...toTrialCost(row, detail, spend),
     isolation: detail.isolation,
@@ -161,7 +161,7 @@ const toVoided = ({ void_at: at, void_reason: reason }: rows.TrialRow): Comparis
 const findReusedId = ({ reused_comparison: comparison, reused_ordinal: ordinal }: rows.TrialRow): string | undefined =>
   comparison === null || ordinal === null ? undefined : formatTrialId({ comparison, ordinal })
 
-function queueSeconds(
+function computeQueueSeconds(
   { submittedAt }: ComparisonAxes,
   { started_at, reused_comparison }: rows.TrialRow,
 ): number | null {

@@ -8,7 +8,9 @@ import { type FailureRow, listFailureRows } from './sql.ts'
 /** Maximum number of distinct messages that are grouped. Rarer ones are left out. */
 const MESSAGES_MAX = 2000
 const GROUPS_MAX = 100
-const SIGNATURE_MAX = 200
+const SIGNATURE_LENGTH_MAX = 200
+/** Bounds the time that the replacements take. */
+const LINE_LENGTH_MAX = 2000
 
 /** Groups trials that failed or have no result by class and by the part of their messages that they have in common. */
 export async function listFailures(db: Db, { key, settings }: ComparisonAxes): Promise<FailureGroup[]> {
@@ -35,15 +37,15 @@ function toGroup(comparison: number, settings: ComparisonAxes['settings'], group
   }
 }
 
-/** Replaces what differs between occurrences of the same failure: quoted names, paths, ids and numbers. */
+/** Replaces what differs between occurrences of the same failure: ids, then quoted names, paths and numbers. */
 export function toSignature(message: string | null): string | null {
   if (message === null) return null
   const [line = ''] = message.trim().split('\n', 1)
   return line
-    .slice(0, 10 * SIGNATURE_MAX)
+    .slice(0, LINE_LENGTH_MAX)
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b/gi, '…')
     .replaceAll(/(["'`])(?:(?!\1).){1,200}\1/g, '$1…$1')
     .replaceAll(/(?<![\w.])\/[\w./-]{2,}/g, '/…')
     .replaceAll(/\d+(?:[.,]\d+)*/g, '…')
-    .slice(0, SIGNATURE_MAX)
+    .slice(0, SIGNATURE_LENGTH_MAX)
 }

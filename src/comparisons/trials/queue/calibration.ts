@@ -26,9 +26,8 @@ export async function calibrateOnce(
 
 async function findStored(db: Db, { task, sandbox }: CalibrationInput): Promise<CalibrationResult | undefined> {
   const row = await findCalibration(db, task.digest, sandbox)
-  return (
-    row && (parseVerifySettings(row) ?? { kind: 'unfit', reason: row.reason ?? 'The task cannot be used for trials.' })
-  )
+  if (!row) return undefined
+  return parseVerifySettings(row) ?? { kind: 'unfit', reason: row.reason ?? 'The task cannot be used for trials.' }
 }
 
 type CalibrationColumns = Record<'verifyMode' | 'agentNetwork' | 'verifierNetwork', string | null> & {

@@ -33,13 +33,13 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
   const rows = await listForecastRows(tx, trial.comparison)
   const ids = rows.map(({ id }) => id)
   const usage = new Map((await listUsage(tx, trial.workspaceId, ids)).map((used) => [used.id, used]))
-  const prices = async (catalogId: string) =>
+  const readPrices = async (catalogId: string) =>
     (await findModel(tx, trial.workspaceId, catalogId, { alsoRemoved: true }))?.prices ?? null
   const settings: SettingForecast[] = []
   for (const row of rows) {
     const past = row.metered > 0 ? { micros: row.spentMicros, trials: row.metered } : usage.get(row.id)
     const isMeasured = row.provider === 'none' || past !== undefined
-    const expectedMicros = past ? past.micros / past.trials : await guessCost(row, prices)
+    const expectedMicros = past ? past.micros / past.trials : await guessCost(row, readPrices)
     settings.push({ running: row.running, expectedMicros: Math.round(expectedMicros), isMeasured })
   }
   const facts = {
@@ -48,7 +48,7 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
     liveMicros: await readLiveSpend(tx, trial.comparison),
     settings,
     setting: trial.setting,
-    floorMicros: priceUsage(await prices(trial.catalogId), SHORT_CALL),
+    floorMicros: priceUsage(await readPrices(trial.catalogId), SHORT_CALL),
   }
   return { facts, waiting: rows.reduce((sum, { queued }) => sum + queued, 0) }
 }
@@ -107,14 +107,14 @@ export function decideAdmission(facts: AdmissionFacts): 'start' | 'wait' | 'paus
   return leftMicros > 0 && forecast?.isMeasured === false && leftMicros >= floorMicros ? 'start' : 'pause'
 }
 
-const usd = (micros: number): string => `$${Number((micros / 1e6).toFixed(6))}`
+const formatUsd = (micros: number): string => `$${Number((micros / 1e6).toFixed(6))}`
 
 /** Explains why no further trial starts. */
 export function explainPause({ budgetMicros, countedMicros, liveMicros, settings, setting }: AdmissionFacts): string {
   const expected = settings[setting]?.expectedMicros ?? 0
   if (countedMicros + liveMicros >= budgetMicros)
-    return `The budget of ${usd(budgetMicros)} is used up. Resume with a larger budget.`
-  return `The budget of ${usd(budgetMicros)} does not cover another trial: ${usd(countedMicros + liveMicros)} is spent, and the next trial is expected to cost ${usd(expected)}. Resume with a larger budget.`
+    return `The budget of ${formatUsd(budgetMicros)} is used up. Resume with a larger budget.`
+  return `The budget of ${formatUsd(budgetMicros)} does not cover another trial: ${formatUsd(countedMicros + liveMicros)} is spent, and the next trial is expected to cost ${formatUsd(expected)}. Resume with a larger budget.`
 }
 
 /** Explains why a running trial was stopped by the budget. */
@@ -125,4 +125,4 @@ export const explainCutOff = ({
   budgetMicros: number | null
   spentMicros: number
 }): string =>
-  `A trial was cut off because the budget of ${usd(budgetMicros ?? 0)} did not cover its next call: it is queued again and not scored, and the ${usd(spentMicros)} that it spent counts. Resume with a larger budget.`
+  `A trial was cut off because the budget of ${formatUsd(budgetMicros ?? 0)} did not cover its next call: it is queued again and not scored, and the ${formatUsd(spentMicros)} that it spent counts. Resume with a larger budget.`

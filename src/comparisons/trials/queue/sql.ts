@@ -14,8 +14,8 @@ type TrialJobsFilter = { ordinal?: number | undefined; notBefore?: Date | undefi
 
 /**
  * Selects the jobs of waiting trials: all, or one. Workspaces take turns, and so do the comparisons of a workspace; within
- * a comparison the ordinal decides, except for trials that wait until `notBefore`. Memory is rounded up to a step, which
- * keeps the number of queue classes small.
+ * a comparison the ordinal decides: it becomes a time in the past, because jobs start in the order of `run_at`. Trials that
+ * wait until `notBefore` come later. Memory is rounded up to a step, which keeps the number of queue classes small.
  */
 export const selectTrialJobs = (comparison: number, { ordinal, notBefore }: TrialJobsFilter) =>
   sql`
@@ -183,10 +183,7 @@ const selectOldArtifacts = (db: Db, days: number) =>
     .where('comparisons.state', 'in', ['completed', 'canceled'])
 
 export const listOldArtifacts = (db: Db, days: number, limit: number) =>
-  selectOldArtifacts(db, days)
-    .select(['trials.comparison', 'trials.ordinal', 'trials.artifacts'])
-    .limit(limit)
-    .execute()
+  selectOldArtifacts(db, days).select(['trials.comparison', 'trials.ordinal']).limit(limit).execute()
 
 /** Counts the trials that `listOldArtifacts` lists, without a limit, and the bytes of their artifacts. */
 export const measureOldArtifacts = (db: Db, days: number) =>
