@@ -40,8 +40,7 @@ export async function addBenchmark(
   options: AddBenchmarkOptions,
 ): Promise<AddBenchmarkResult> {
   const reference = requireReference(referenceText)
-  const key = await deps.registryKey(by.workspaceId)
-  const access = key === undefined ? { signal: options.signal } : { signal: options.signal, key }
+  const access = { signal: options.signal, key: await deps.registryKey(by.workspaceId) }
   const dataset = await resolveDataset(deps.registry, reference, access)
   const ref = { workspaceId: by.workspaceId, datasetOrg: reference.org, dataset: reference.name }
   const existing = await rows.findBenchmarkRow(deps.db, ref)
@@ -53,8 +52,9 @@ export async function addBenchmark(
     const downloaded = await downloadDataset(downloadDeps, dataset, {
       ...access,
       onProgress: options.onProgress,
-      inspect: async (task, source) =>
-        void findings.push(...(await checkDownloaded(deps, formatTaskName(task), source))),
+      inspect: async (task, source) => {
+        findings.push(...(await checkDownloaded(deps, formatTaskName(task), source)))
+      },
     }).catch(throwAsProblem)
     const complete = requireComplete(downloaded, findings)
     await draft.commit(complete.tasks.map((task) => task.stored))
@@ -124,7 +124,8 @@ const toDatasetFinding = (rule: string, detail: string): BenchmarkFinding => ({
 const toRefusedProblem = (findings: BenchmarkFinding[]): Problem => {
   const blocking = findings.filter(({ severity }) => severity === 'block')
   const tasks = new Set(blocking.flatMap(({ task }) => task ?? []))
-  const detail = tasks.size === 0 ? (blocking[0]?.detail ?? '') : `${tasks.size} tasks did not pass the safety check.`
+  const count = tasks.size === 1 ? '1 task' : `${tasks.size} tasks`
+  const detail = tasks.size === 0 ? (blocking[0]?.detail ?? '') : `${count} did not pass the safety check.`
   return new Problem(schema.benchmarkRefused, detail, { members: { findings } })
 }
 
@@ -151,7 +152,7 @@ async function checkDownloaded(
   return findings.map(({ rule, severity, path, detail }) => ({ task, rule, severity, path, detail }))
 }
 
-/** Returns the dataset if it is complete and no finding blocks it. Throws a problem otherwise. */
+/** Sorts the findings. Returns the dataset if it is complete and no finding blocks it; throws a problem otherwise. */
 function requireComplete(downloaded: DownloadOutcome, findings: BenchmarkFinding[]): DownloadedDataset {
   if (downloaded.kind === 'unauthorized') throw new Problem(schema.registryAccessRefused, downloaded.detail)
   findings.sort((a, b) => (toSortKey(a) < toSortKey(b) ? -1 : 1))

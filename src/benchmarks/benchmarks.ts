@@ -80,7 +80,7 @@ export function removeBenchmark(
   })
 }
 
-const toNotFound = ({ datasetOrg, dataset }: rows.BenchmarkRef): Problem =>
+export const toNotFound = ({ datasetOrg, dataset }: rows.BenchmarkRef): Problem =>
   new Problem(notFound, `The benchmark ${datasetOrg}/${dataset} is not in this workspace.`)
 
 const Warnings = z.array(BenchmarkFinding)
@@ -100,13 +100,13 @@ export const toBenchmark = (row: rows.BenchmarkRow): Benchmark => ({
 
 type BenchmarkFilesDeps = { db: Db; blobs: Blobs }
 
-/** Names a task of a benchmark. */
+/** Identifies a task of a benchmark. */
 export type BenchmarkTaskRef = rows.BenchmarkRef & { taskOrg: string; task: string }
 
 /** Maximum number of files in a list. A task may have 50,000. */
-const LISTED_MAX = 5000
+const FILES_LISTED_MAX = 5000
 
-/** Finds the stored files of a task. Throws not found. */
+/** Reads where the files of a task are stored. Throws not found. */
 export async function readStoredTask(deps: BenchmarkFilesDeps, ref: BenchmarkTaskRef): Promise<StoredTask> {
   const benchmark = await rows.findBenchmarkRow(deps.db, ref)
   const row = benchmark && (await rows.findTaskRow(deps.db, benchmark.id, `${ref.taskOrg}/${ref.task}`))
@@ -129,7 +129,7 @@ export async function listTaskFiles(
     for await (const _ of content);
   }
   files.sort((a, b) => (a.path < b.path ? -1 : 1))
-  return { files: files.slice(0, LISTED_MAX), total: files.length }
+  return { files: files.slice(0, FILES_LISTED_MAX), total: files.length }
 }
 
 /** Opens one file of a task. The path is only compared with those in the archive. Throws not found. */
@@ -163,10 +163,9 @@ export async function freezeDataset(
   signal: AbortSignal,
 ): Promise<FreezeResult> {
   const dataset = StoredResolution.parse(resolved)
-  const key = await deps.registryKey(workspaceId)
-  const access: AccessOptions = key === undefined ? { signal } : { signal, key }
+  const access: AccessOptions = { signal, key: await deps.registryKey(workspaceId) }
   return withDraft(deps, `freeze-${dataset.digest?.replace(':', '-')}`, async (draft) => {
-    const store = await draft.fresh(dataset.tasks.flatMap(({ digest }) => digest ?? []))
+    const store = await draft.openFreshStore(dataset.tasks.flatMap(({ digest }) => digest ?? []))
     const downloadDeps = { registry: deps.registry, store, scratch: join(deps.draftsFolder, 'scratch') }
     const downloaded = await downloadDataset(downloadDeps, dataset, access)
     if (downloaded.kind === 'unauthorized') return downloaded

@@ -12,7 +12,7 @@ import {
   type JobHandler,
   type JobType,
 } from '../platform/jobs/jobs.ts'
-import { readBenchmark } from './benchmarks.ts'
+import { readBenchmark, toNotFound } from './benchmarks.ts'
 import type { Benchmark, BenchmarkTaskCalibration } from './schema.ts'
 import * as rows from './sql.ts'
 
@@ -36,7 +36,7 @@ export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchm
   return transact(db, async (tx) => {
     await rows.lockBenchmark(tx, ref)
     const row = await rows.findBenchmarkRow(tx, ref)
-    if (!row) return readBenchmark(tx, ref) // removed meanwhile: throws not found
+    if (!row) throw toNotFound(ref)
     const sandbox = row.calibrated_in ?? (await findAvailableSandbox(tx)) ?? DEFAULT_SANDBOX
     await rows.setCalibratedIn(tx, row.id, sandbox)
     const uncalibrated = (await rows.listTaskRows(tx, row.id)).filter(({ calibration }) => calibration === null)
@@ -73,8 +73,10 @@ function toCalibration(validation: Exclude<ValidationOutcome, { kind: 'unavailab
   return { verifyMode, strength, winners, error: validation.kind === 'rejected' ? validation.rejection.detail : null }
 }
 
-const storeCalibration = async (
+async function storeCalibration(
   tx: Db,
   { benchmark, task }: Payload,
   calibration: BenchmarkTaskCalibration,
-): Promise<void> => void (await rows.setCalibration(tx, benchmark, task, JSON.stringify(calibration)))
+): Promise<void> {
+  await rows.setCalibration(tx, benchmark, task, JSON.stringify(calibration))
+}

@@ -15,6 +15,7 @@ export type ConfigurationRow = {
   created_at: Date
 }
 
+// The files were validated when they were written.
 const StoredFiles = z.custom<ConfigurationSummary['files']>()
 
 const toConfigurationRow = <R extends { files: unknown }>(row: R) => ({ ...row, files: StoredFiles.parse(row.files) })

@@ -79,7 +79,7 @@ type TaskDraft = {
    * Returns a store that finds only tasks put into this draft. Tasks with these digests that are stored already are not
    * stored again; the draft only records that they arrived unchanged.
    */
-  fresh(digests: readonly StoredTask['digest'][]): Promise<TaskStore>
+  openFreshStore(digests: readonly StoredTask['digest'][]): Promise<TaskStore>
   /** Moves tasks from the draft to the content store. */
   commit(tasks: readonly StoredTask[]): Promise<void>
 }
@@ -121,21 +121,24 @@ async function claimFolder(folder: string, name: string): Promise<string> {
   throw new Error('New draft folder already has an owner')
 }
 
-/** Creates the owner file together with its content, so that it is never read half written. */
+/**
+ * Makes this process the owner of a folder. Returns false if another live process owns it. The owner file appears together
+ * with its content, so that it is never read half written.
+ */
 async function takeOwnership(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
   if (owner !== 0 && owner !== process.pid && !hasProcessEnded(owner)) return false
   await rm(path, { force: true })
-  const draft = `${path}-${newId()}`
-  await writeFile(draft, String(process.pid))
+  const unlinked = `${path}-${newId()}`
+  await writeFile(unlinked, String(process.pid))
   try {
-    await link(draft, path)
+    await link(unlinked, path)
     return true
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false
     throw error
   } finally {
-    await rm(draft, { force: true })
+    await rm(unlinked, { force: true })
   }
 }
 
@@ -153,7 +156,7 @@ async function openDraft({ db, blobs }: DraftDeps, folder: string): Promise<Task
         await (isStored ? contents : draftStore).unpack(task, target)
       },
     },
-    fresh: async (digests) => {
+    openFreshStore: async (digests) => {
       const existing = await contents.find(digests)
       return {
         ...draftStore,
@@ -216,7 +219,7 @@ function parseLine(text: string): [string, StoredTask][] {
 
 const DAY_MS = 24 * 60 * 60_000
 
-/** Deletes abandoned drafts. */
+/** Deletes drafts that have not changed for a day. */
 export async function sweepDrafts(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => [])
   for (const name of names) {

@@ -29,6 +29,7 @@ export const insertContent = (db: Db, { digest, memoryMb, ...packed }: StoredTas
     )
     .execute()
 
+/** True for content that nothing refers to and that was not used for a day. */
 const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
   and not exists (select from benchmark_tasks where benchmark_tasks.digest = task_contents.digest)
   and not exists (select from comparison_tasks where comparison_tasks.digest = task_contents.digest)
@@ -40,7 +41,7 @@ export const listUnusedContents = async (db: Db, limit: number): Promise<Digest[
   return rows.map((row) => parseDigest(row.digest))
 }
 
-/** Deletes unused content. Locks the row, so that a concurrent insert of the same content waits and then succeeds. */
+/** Deletes unused content and returns the digest of its archive. Locks the row, so that a concurrent insert of the same content waits and then succeeds. */
 export async function deleteUnusedContent(tx: Db, digest: Digest): Promise<Digest | undefined> {
   const row = await tx
     .deleteFrom('task_contents')
