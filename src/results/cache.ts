@@ -185,7 +185,7 @@ type EncodedBody = { body: Uint8Array<ArrayBuffer>; etag: string; encoding: Enco
 
 function createCachedBody(content: string | Uint8Array): CachedBody {
   const body = new Uint8Array(typeof content === 'string' ? Buffer.from(content) : content)
-  const tag = createHash('sha256').update(body).digest('base64url').slice(0, 27)
+  const tag = computeEntityTag(body)
   const plain: EncodedBody = { body, etag: `"${tag}"`, encoding: 'identity' }
   const pending = new Map<Encoding, Promise<EncodedBody>>([['identity', Promise.resolve(plain)]])
   const ready = new Map<Encoding, EncodedBody>([['identity', plain]])
@@ -211,7 +211,13 @@ function createCachedBody(content: string | Uint8Array): CachedBody {
   }
 }
 
-/** Chooses the best encoding that the client accepts. */
+const TAG_LENGTH = 27
+
+/** Computes a hash of a body for its ETag. */
+export const computeEntityTag = (body: Uint8Array): string =>
+  createHash('sha256').update(body).digest('base64url').slice(0, TAG_LENGTH)
+
+/** Chooses the best encoding that the client accepts. An encoding with quality 0 is refused. */
 export function chooseEncoding(accepted: string | undefined): Encoding {
   if (accepted === undefined) return 'identity'
   const refused = /(?:^|,)\s*(br|gzip)\s*;\s*q=0(?:\.0*)?\s*(?:,|$)/gi

@@ -34,7 +34,10 @@ function findDefault(heads: readonly CardSource[]): CardSource | undefined {
 const compareReleaseTime = (a: CardSource, b: CardSource): number =>
   compare(a.release.releasedAt, b.release.releasedAt) || compare(a.release.releaseId, b.release.releaseId)
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
 
 function toCard({ picks, endorsed }: CardSource, release: Release, defaultLine: boolean): Card {
   const summaries = toSummaries(release)

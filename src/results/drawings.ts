@@ -89,7 +89,7 @@ const drawCostTick = (x: number, usd: number): string =>
 
 type Axis = { x: (usd: number) => number; ticks: number[]; isLog: boolean }
 
-/** Logarithmic if costs differ by more than a factor of five and none is 0, else linear. */
+/** Builds the axis of costs. It is logarithmic if costs differ by more than a factor of five and none is 0, else linear. */
 function buildCostAxis(settings: readonly ReleaseSetting[]): Axis {
   const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
   const [least, most] = [

@@ -28,12 +28,16 @@ function splitGraphemes(text: string): string[] {
   return Array.from(segmenter.segment(text), ({ segment }) => segment)
 }
 
+/** A grapheme can have any number of combining marks. The rest is cut off. */
+const GRAPHEME_LENGTH_MAX = 16
+/** Characters per wanted grapheme that are split, which bounds the time for untrusted text. */
+const SPLIT_PER_GRAPHEME = 50
+
 /** Truncates text to `max` graphemes. */
 export function truncate(text: string, max: number): string {
-  const graphemes = splitGraphemes(stripControls(text).slice(0, 50 * max))
+  const graphemes = splitGraphemes(stripControls(text).slice(0, SPLIT_PER_GRAPHEME * max))
   const truncated = graphemes.length > max ? [...graphemes.slice(0, max - 1), '…'] : graphemes
-  // A grapheme can have any number of combining marks.
-  return truncated.map((grapheme) => grapheme.slice(0, 16)).join('')
+  return truncated.map((grapheme) => grapheme.slice(0, GRAPHEME_LENGTH_MAX)).join('')
 }
 
 /** Estimates the width in characters. East Asian wide characters count as two. */
@@ -89,7 +93,10 @@ export const toCsv = (release: Release): string =>
     .map((cells) => `${cells.join(',')}\r\n`)
     .join('')
 
-/** Escapes a value. Control and invisible characters are replaced by spaces. Text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
+/**
+ * Escapes a value. Control and invisible characters are replaced by spaces. Text that a spreadsheet would evaluate as a
+ * formula is prefixed with an apostrophe.
+ */
 function toCsvCell(value: string | number | boolean | null): string {
   if (value === null) return ''
   if (typeof value !== 'string') return String(value)

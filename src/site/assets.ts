@@ -8,11 +8,11 @@ const readAsset = (name: string): string => readFileSync(new URL(`../../web/asse
 export const stylesheet = ['tokens.css', 'base.css', 'site.css'].map(readAsset).join('')
 export const script = readAsset('site.js')
 
-const hash = (content: string | Uint8Array): string =>
+const computeHash = (content: string | Uint8Array): string =>
   createHash('sha256').update(content).digest('base64url').slice(0, 12)
 
 /** Version of stylesheet and script, in the links to them. */
-export const assetVersion = hash(stylesheet + script)
+export const assetVersion = computeHash(stylesheet + script)
 
 const require = createRequire(import.meta.url)
 
@@ -39,7 +39,7 @@ type Font = { body: Uint8Array<ArrayBuffer>; etag: string; type: string }
 const fonts = new Map(
   Object.entries(FONT_FILES).map(([name, path]): [string, Font] => {
     const body = new Uint8Array(readFileSync(path))
-    return [name, { body, etag: `"${hash(body)}"`, type: 'font/woff2' }]
+    return [name, { body, etag: `"${computeHash(body)}"`, type: 'font/woff2' }]
   }),
 )
 

@@ -102,7 +102,7 @@ const markdown = new Marked({
   renderer: {
     html: ({ text }: Tokens.HTML | Tokens.Tag) => escapeHtml(text),
     image: ({ text }: Tokens.Image) => escapeHtml(text),
-    // Reachable by keyboard, because long lines scroll.
+    // Code blocks can be reached by keyboard, because long lines scroll.
     code: ({ text }: Tokens.Code) => `<pre tabindex="0"><code>${escapeHtml(text)}</code></pre>\n`,
     heading({ tokens, depth, text }: Tokens.Heading) {
       return `<h${depth} id="${toSlug(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`

@@ -134,13 +134,13 @@ const findRecommended = (picks: readonly { id: string; roles: string[] }[]): str
 /** Loads the results of a model, a harness or a setting on all public repositories. */
 export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<AcrossRow[]> {
   const lines = await searchLines(db, id, ACROSS_LINES_MAX)
+  const hasPage = kind === 'setting' ? hasSettingPage : isPublicSetting
   const rows = lines.flatMap(({ release, endorsed, card: { defaultLine, picks } }) => {
     const { repository, publisher, releasedAt, settings } = release
     const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
     const facts = { repository, publisher, releasedAt, endorsed, defaultLine, settings: settings.length, best }
     return settings
-      .filter((setting) => (kind === 'setting' ? hasSettingPage : isPublicSetting)(setting))
-      .filter((setting) => ACROSS_IDS[kind](setting) === id)
+      .filter((setting) => hasPage(setting) && ACROSS_IDS[kind](setting) === id)
       .map((setting): AcrossRow => ({ ...facts, setting }))
   })
   if (rows.length === 0) throw new Problem(notFound, `No published results of the ${kind} ${id}.`)
@@ -186,7 +186,7 @@ const repriceToday = (release: Release): RepricedRelease =>
  */
 export function reprice(release: Release, prices: ReadonlyMap<string, Prices>): RepricedRelease {
   const converted = release.settings.map((setting) => {
-    const factor = findFactor(release, setting, prices.get(setting.model.catalogId))
+    const factor = findPriceFactor(release, setting, prices.get(setting.model.catalogId))
     return { id: setting.id, factor, setting: factor === undefined ? setting : scaleCost(setting, factor) }
   })
   const complete = converted.filter(({ setting }) => setting.stats.coverage === 100)
@@ -209,7 +209,7 @@ export function reprice(release: Release, prices: ReadonlyMap<string, Prices>): 
  * Returns the price of the setting's tokens now, divided by their price in the release. Undefined if either is
  * unknown.
  */
-function findFactor({ prices }: Release, setting: ReleaseSetting, now: Prices | undefined): number | undefined {
+function findPriceFactor({ prices }: Release, setting: ReleaseSetting, now: Prices | undefined): number | undefined {
   const { usagePerTask } = setting.stats
   const before = prices.models.findLast(({ catalogId }) => catalogId === setting.model.catalogId)?.prices
   if (setting.custom || !usagePerTask || !now || !before) return undefined

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { renderAcrossPage } from '../../web/public/across/page.ts'
 import { renderComparePage } from '../../web/public/compare/page.ts'
 import { renderGuideIndex, renderGuidePage } from '../../web/public/guide/page.ts'
@@ -15,7 +14,7 @@ import type { ServerDeps } from '../platform/http/server.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { previewReleasePage } from '../releases/schema.ts'
 import { readRepository } from '../repos/repos.ts'
-import { CACHE_HEADERS, type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
+import { CACHE_HEADERS, type CachedRead, computeEntityTag, describeRead, type ResultsCache } from '../results/cache.ts'
 import { listCards, type RepositoryName, toNameKey } from '../results/results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
 import { listGuide, renderDocument } from './documentation.ts'
@@ -106,7 +105,7 @@ export const previewPageRoute = (deps: Pick<SiteDeps, 'publicUrl'>): Route =>
       const selection = { repository, publisher: caller.workspace, settings: query.setting }
       const site = { ...toSite(deps), linkTarget: '_blank' as const }
       const body = new TextEncoder().encode(renderRepositoryPage(site, await loadPreview(db, selection), {}))
-      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`
+      const etag = `"${computeEntityTag(body)}"`
       return replyCached({ body, etag, type: previewReleasePage.media }, PREVIEW_HEADERS)
     },
   )
@@ -146,7 +145,11 @@ const repositoryRoutes = (deps: SiteDeps, answer: AnswerPage): Route[] => [
 
 /** Pages over all repositories. */
 function acrossRoutes(deps: SiteDeps, answer: AnswerPage): Route[] {
-  const across = (endpoint: { id: string }, kind: schema.AcrossKind, call: PageCall & { params: { path: string } }) => {
+  const answerAcross = (
+    endpoint: { id: string },
+    kind: schema.AcrossKind,
+    call: PageCall & { params: { path: string } },
+  ) => {
     const id = call.params.path
     const render = async () => renderAcrossPage(toSite(deps), { kind, id, rows: await loadAcross(call.db, kind, id) })
     return answer(endpoint, call, { key: [id], render })
@@ -158,9 +161,9 @@ function acrossRoutes(deps: SiteDeps, answer: AnswerPage): Route[] {
         render: async () => renderResultsPage(toSite(deps), await listCards(call.db, call.query.q), call.query),
       }),
     ),
-    route(schema.showModel, (call) => across(schema.showModel, 'model', call)),
-    route(schema.showHarness, (call) => across(schema.showHarness, 'harness', call)),
-    route(schema.showSetting, (call) => across(schema.showSetting, 'setting', call)),
+    route(schema.showModel, (call) => answerAcross(schema.showModel, 'model', call)),
+    route(schema.showHarness, (call) => answerAcross(schema.showHarness, 'harness', call)),
+    route(schema.showSetting, (call) => answerAcross(schema.showSetting, 'setting', call)),
     route(schema.showPublisher, (call) => {
       const { login } = call.params
       const render = async () => renderPublisherPage(toSite(deps), login, await loadPublisher(call.db, login))

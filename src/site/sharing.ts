@@ -70,19 +70,21 @@ ${entries
 
 type OembedQuery = { url?: string | undefined; maxwidth?: number | undefined }
 
+/** Matches the path of a repository's page or of one of its releases, with owner and name. */
+const REPOSITORY_PATH = /^\/results\/([A-Za-z0-9][\w.-]*)\/([\w.-]+)(?:\/releases\/[\w-]+)?\/?(?:[?#].*)?$/
+
 const CHART_SIZE = { width: 760, height: 520 }
 
 /** Renders the oEmbed document of a repository page: its chart with a link. Other addresses are not found. */
 export async function renderOembed(db: Db, publicUrl: string, { url = '', maxwidth }: OembedQuery): Promise<string> {
-  const [, owner, name] = /^\/results\/([A-Za-z0-9][\w.-]*)\/([\w.-]+)(?:\/releases\/[\w-]+)?\/?(?:[?#].*)?$/.exec(
-    url.startsWith(publicUrl) ? url.slice(publicUrl.length) : '',
-  ) ?? ['', '', '']
+  const path = url.startsWith(publicUrl) ? url.slice(publicUrl.length) : ''
+  const [, owner, name] = REPOSITORY_PATH.exec(path) ?? []
   if (!owner || !name) throw new Problem(notFound, 'No repository page has this url.')
   const { selected } = await loadRepository(db, { owner, name }, {})
   const { repository, publisher } = selected.release
   const width = Math.min(CHART_SIZE.width, maxwidth ?? CHART_SIZE.width)
   const height = Math.round((CHART_SIZE.height * width) / CHART_SIZE.width)
-  const path = toPath(repository.fullName)
+  const repositoryPath = toPath(repository.fullName)
   const title = `Coding agents on ${repository.fullName}`
   return JSON.stringify({
     version: '1.0',
@@ -94,6 +96,6 @@ export async function renderOembed(db: Db, publicUrl: string, { url = '', maxwid
     provider_url: publicUrl,
     width,
     height,
-    html: `<a href="${escapeXml(`${publicUrl}/results/${path}`)}"><img src="${escapeXml(`${publicUrl}/api/public/results/${path}/chart.svg`)}" alt="${escapeXml(title)}" width="${width}" height="${height}"></a>`,
+    html: `<a href="${escapeXml(`${publicUrl}/results/${repositoryPath}`)}"><img src="${escapeXml(`${publicUrl}/api/public/results/${repositoryPath}/chart.svg`)}" alt="${escapeXml(title)}" width="${width}" height="${height}"></a>`,
   })
 }

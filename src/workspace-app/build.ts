@@ -23,9 +23,9 @@ export async function isBuildStale(): Promise<boolean> {
 }
 
 async function readNewestTime(path: string): Promise<number> {
-  const info = await stat(path).catch(() => undefined)
-  if (!info) return 0
-  if (!info.isDirectory()) return info.mtimeMs
+  const stats = await stat(path).catch(() => undefined)
+  if (!stats) return 0
+  if (!stats.isDirectory()) return stats.mtimeMs
   // The time of a folder itself changes when a build is put into it.
   const names = (await readdir(path)).filter((name) => !name.startsWith('dist'))
   return Math.max(0, ...(await Promise.all(names.map((name) => readNewestTime(join(path, name))))))

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { type Endpoint, replyCached } from '../platform/http/endpoint.ts'
 import { NOT_FOUND_DETAIL } from '../platform/http/respond.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { chooseEncoding } from '../results/cache.ts'
+import { chooseEncoding, computeEntityTag } from '../results/cache.ts'
 import { BUILD_FOLDER, type BuiltFile, findAsset, findPage } from './build.ts'
 import * as schema from './schema.ts'
 
@@ -44,7 +43,7 @@ export const workspaceAppRoutes = (folder = BUILD_FOLDER): Route[] => {
 }
 
 function toReply({ body, type, encoding }: BuiltFile, caching: Record<string, string>) {
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`
+  const etag = `"${computeEntityTag(body)}"`
   const encoded: Record<string, string> = encoding === 'identity' ? {} : { 'content-encoding': encoding }
   return replyCached({ body, etag, type }, { ...SECURITY_HEADERS, ...caching, ...encoded })
 }
