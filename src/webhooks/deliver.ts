@@ -104,7 +104,8 @@ async function settleDelivery(tx: Db, delivery: rows.PendingDelivery, attempt: D
   const result = { attempts, status, error, took_ms }
   if (error === null) {
     await rows.storeAttempt(tx, delivery.id, { ...result, state: 'delivered', next_at: null })
-    return void (await rows.clearFailing(tx, delivery.webhook))
+    await rows.clearFailing(tx, delivery.webhook)
+    return
   }
   const waitMs = computeWaitMs(attempts, attempt.retryAfterMs, Math.random())
   const isLast = (await disableIfDead(tx, delivery, status)) || waitMs === undefined
@@ -140,15 +141,25 @@ const RETENTION_DAYS = 30
 export const sweepDeliveries = async (db: Db): Promise<void> =>
   void (await rows.deleteOldDeliveries(db, RETENTION_DAYS))
 
-const [SECOND, MINUTE, HOUR] = [1000, 60_000, 3_600_000]
+const [SECOND_MS, MINUTE_MS, HOUR_MS] = [1000, 60_000, 3_600_000]
 
 /** Delays after each failed attempt, as proposed by Standard Webhooks; about three days in total. */
-const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
+const WAITS_MS = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+]
 
 /** A webhook is disabled after failing for this long. */
-const FAILING_MAX_MS = 72 * HOUR
+const FAILING_MAX_MS = 72 * HOUR_MS
 
-const WAIT_MAX_MS = 24 * HOUR
+const WAIT_MAX_MS = 24 * HOUR_MS
 
 /** Computes the delay before the next attempt, with up to 10 % jitter. Undefined after the last attempt. */
 function computeWaitMs(attempts: number, retryAfterMs: number | undefined, random: number): number | undefined {

@@ -33,7 +33,7 @@ export type WebhookDeps = {
 }
 
 const WEBHOOKS_MAX = 20
-/** Concurrent deliveries per webhook. A slow receiver does not delay others. */
+/** Maximum number of concurrent deliveries per webhook. A slow receiver does not delay others. */
 const DELIVERIES_MAX = 2
 const OLD_SECRET_MS = 24 * 3600 * 1000
 

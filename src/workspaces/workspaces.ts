@@ -66,7 +66,10 @@ export const ensureBootstrapKey = (db: Db, key: string): Promise<void> =>
     if (existing && existing.workspace_id !== workspace.id) {
       throw new Error('ASSAY_BOOTSTRAP_KEY is already a key of another workspace. Choose a new one.')
     }
-    if (existing) return void (await promoteKey(tx, existing.id))
+    if (existing) {
+      await promoteKey(tx, existing.id)
+      return
+    }
     const input = { name: 'bootstrap key', permission: 'admin', expiresAt: null } as const
     const stored = await storeKey(tx, workspace.id, key, input)
     await record(tx, { workspaceId: workspace.id, actor: 'system', action: 'key.created', subject: stored.id })
