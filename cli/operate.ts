@@ -104,8 +104,8 @@ async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise
 
 async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean }, command: Command): Promise<void> {
   const { config, log } = await openContext(shell, flags)
-  const { renewMasterKey } = await operations()
-  const rotation = await renewMasterKey(config, log, flags.force ?? false)
+  const { rotateMasterKey } = await operations()
+  const rotation = await rotateMasterKey(config, log, flags.force ?? false)
   if (readGlobals(command).json) printJson(shell, rotation)
   else if (rotation.from === rotation.to) note(shell, UNCHANGED)
   else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials re-encrypted`)

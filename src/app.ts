@@ -27,9 +27,9 @@ import { sweepUploaded } from './harnesses/bundles/install.ts'
 import {
   blobsCheck,
   checkWorkspace,
+  HEARTBEAT_AGE_MAX_SECONDS,
   readinessChecks,
   runChecks,
-  WORKER_SECONDS,
   workersCheck,
 } from './operate/service-checks.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
@@ -96,7 +96,7 @@ export const routeGroups = (services: Services): RouteGroup[] => [
       credentialStorage: services.config.credentialStorage,
       secureCookies: services.baseUrl().startsWith('https:'),
       checkHealth: createHealthCheck(services),
-      listWorkers: () => listLiveWorkers(services.database.db, WORKER_SECONDS),
+      listWorkers: () => listLiveWorkers(services.database.db, HEARTBEAT_AGE_MAX_SECONDS),
       readDisk: () => readDisk(services.config.dataFolder),
     }),
   },

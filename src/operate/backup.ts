@@ -92,7 +92,7 @@ async function writeBackup(
     tables.push(await backUpTable(client, table, folder, digests))
   }
   await client.query('commit')
-  // Copied after the tables, so that every blob that they name exists. Blobs never change.
+  // Blobs are copied after the tables, so that every blob that the tables name exists. Blobs never change.
   const copied = await backUpBlobs(blobs, digests, folder, onProgress)
   await rm(join(folder, 'spool'), { recursive: true, force: true })
   await writeFile(
@@ -138,7 +138,7 @@ async function backUpTable(
 }
 
 const DIGEST = /sha256:[0-9a-f]{64}/g
-const DIGEST_LENGTH = 71
+const DIGEST_LENGTH = 'sha256:'.length + 64
 
 /** Passes rows through and adds every digest in them to `digests`: it may be the name of a blob. */
 function collectDigests(digests: Set<string>): Transform {

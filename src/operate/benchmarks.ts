@@ -8,7 +8,7 @@ import { openServices } from '../services.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
 import { withExistingData } from './operate.ts'
 
-/** The whole list on one page. A page query reads one row more than its limit. */
+/** Page size that fits the whole list. A page query reads one row more than its limit. */
 const LISTED_MAX = Number.MAX_SAFE_INTEGER - 1
 
 /** Benchmark operations for the operator, without a running service. */

@@ -32,7 +32,7 @@ type MeasureCanariesOptions = {
   level: string | undefined
   budgetUsd: number | undefined
   signal: AbortSignal
-  onDone(done: number, of: number): void
+  onDone(done: number, total: number): void
 }
 
 type ModelReport = ModelSpending & { catalogId: string; level: string }
@@ -87,6 +87,7 @@ export async function measureCanaries(
   }
 }
 
+/** Grants of this command belong to no workspace. */
 const NO_WORKSPACE = { workspaceId: '', credentialId: '', deferrals: 0 }
 
 type SelectedModel = ReturnType<typeof resolveModelTerms>

@@ -194,7 +194,7 @@ async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
   if (answer === 'silent') return note('service', `nothing answers at ${url}`, 'Start it with assay serve.')
   if (answer === 'foreign') return fail('service', `another program answers at ${url}`, 'Choose another ASSAY_PORT.')
   if (answer.ok) return pass('service', `ready at ${url}`)
-  return fail('service', `answers at ${url} and is not ready`, 'See the lines above and its log.')
+  return fail('service', `answers at ${url} but is not ready`, 'See the lines above and its log.')
 }
 
 async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 'silent' | 'foreign'> {

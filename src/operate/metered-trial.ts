@@ -44,7 +44,7 @@ export async function runMeteredTrial(
   const expiresAt = new Date(Date.now() + DAY_MS)
   const { trialModel, close } = await openModelConnection(
     { ledger, gatewayUrl: gateway.url },
-    { ...GRANTEE, access, terms, budgetMicros, expiresAt },
+    { ...LOCAL_GRANT, access, terms, budgetMicros, expiresAt },
   )
   undo.defer(async () => void (await close()))
   const record = await runLocalTrial({ ...options, model: trialModel })
@@ -52,7 +52,8 @@ export async function runMeteredTrial(
 }
 
 const DAY_MS = 24 * 3600 * 1000
-const GRANTEE = { workspaceId: '', grantee: 'trial', credentialId: '', callsMax: 5000 }
+/** The grant of a trial without a server belongs to no workspace. */
+const LOCAL_GRANT = { workspaceId: '', grantee: 'trial', credentialId: '', callsMax: 5000 }
 
 function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
   const verdict = decideVerdict(record, totals)

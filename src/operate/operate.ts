@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../config.ts'
-import { type Rotation, rotateMasterKey } from '../credentials/rotate-master-key.ts'
+import { type Rotation, rotateMasterKey as rotateStoredKey } from '../credentials/rotate-master-key.ts'
 import type { Database, Db } from '../platform/db/db.ts'
 import type { Log } from '../platform/log.ts'
 import { openStore } from '../store.ts'
@@ -35,23 +35,23 @@ export const createLocalKey = (
   { name, expiresAt }: { name: string; expiresAt: string },
 ): Promise<Key & { key: string }> =>
   withExistingData(config, log, async (db) =>
-    createKey(db, await toLocalOperator(db), { name, permission: 'admin', expiresAt }),
+    createKey(db, await readLocalOperator(db), { name, permission: 'admin', expiresAt }),
   )
 
 export const revokeLocalKey = (config: Config, log: Log, id: string): Promise<void> =>
   withExistingData(config, log, async (db) => {
-    const by = await toLocalOperator(db)
+    const by = await readLocalOperator(db)
     await revokeKey(db, by, await readKey(db, by.workspaceId, id))
   })
 
-async function toLocalOperator(db: Db) {
+async function readLocalOperator(db: Db) {
   return { workspaceId: (await readWorkspaceRow(db, 'local')).id, actor: 'operator' }
 }
 
-export const renewMasterKey = (config: Config, log: Log, force: boolean): Promise<Rotation> =>
+export const rotateMasterKey = (config: Config, log: Log, force: boolean): Promise<Rotation> =>
   withExistingData(config, log, (db) => {
     const { dataFolder, secretKey } = config
-    return rotateMasterKey({ db, dataFolder, secretKey, force })
+    return rotateStoredKey({ db, dataFolder, secretKey, force })
   })
 
 /** Result for one workspace: the first event that does not follow from the one before it, or null. */

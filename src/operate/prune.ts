@@ -31,7 +31,9 @@ export async function prune(config: Config, log: Log, { days, isDryRun }: PruneR
     const artifacts = await measureSweptArtifacts(db, artifactDays)
     const bodies = await countSweptBodies(db, artifactDays)
     if (!isDryRun) {
-      while ((await sweepArtifacts({ db, blobs }, artifactDays)) > 0);
+      let swept: number
+      do swept = await sweepArtifacts({ db, blobs }, artifactDays)
+      while (swept > 0)
       await sweepCallBodies({ db, blobs }, artifactDays)
     }
     return [

@@ -34,7 +34,7 @@ import {
   verifyFiles,
 } from './backup-manifest.ts'
 
-/** Thrown when the database to restore into has data. Nothing was changed. */
+/** Thrown when the target database has data or newer tables. Nothing was changed. */
 class TargetNotEmpty extends Error {
   override name = 'TargetNotEmpty'
 }
@@ -99,12 +99,12 @@ export async function prepareEmptyDatabase(database: Database, migrations: reado
   const filledTable = await withCopyClient(database, findFilledTable)
   if (filledTable !== undefined)
     throw new TargetNotEmpty(
-      `The database to restore into is not empty: its table ${filledTable} has rows. Name another data folder with --data, or another database with DATABASE_URL. Nothing was changed.`,
+      `The target database is not empty: its table ${filledTable} has rows. Name another data folder with --data, or another database with DATABASE_URL. Nothing was changed.`,
     )
   const migrated = await migrateTo(database.db, last)
   if (migrated.join() === migrations.join()) return
   throw new TargetNotEmpty(
-    `The database to restore into has newer tables than the backup. Use a new database. Nothing was changed.`,
+    'The target database has newer tables than the data to copy. Use a new database. Nothing was changed.',
   )
 }
 
@@ -150,5 +150,5 @@ function requireSameTables(migrated: readonly TableColumns[], copied: readonly T
 
 export function requireRows(table: { name: string; rows: number }, written: number): void {
   if (written === table.rows) return
-  throw new BackupUnusable(`Table ${table.name} got ${written} of ${table.rows} rows. Nothing was restored.`)
+  throw new BackupUnusable(`Table ${table.name} got ${written} of ${table.rows} rows. Nothing was copied.`)
 }

@@ -32,7 +32,7 @@ export const runChecks = (checks: SystemCheck[]): Promise<CheckResult[]> =>
   )
 
 /** Maximum age of the last heartbeat of a live worker. */
-export const WORKER_SECONDS = 60
+export const HEARTBEAT_AGE_MAX_SECONDS = 60
 
 export const databaseCheck = ({ db }: Database): SystemCheck => ({
   name: 'database',
@@ -86,8 +86,8 @@ export const workersCheck = ({ db }: Database): SystemCheck => ({
   name: 'workers',
   fix: 'Start assay serve or assay work.',
   run: async () => {
-    const alive = await countLiveWorkers(db, WORKER_SECONDS)
-    if (alive === 0) throw new Error(`none was seen within ${WORKER_SECONDS} s`)
+    const alive = await countLiveWorkers(db, HEARTBEAT_AGE_MAX_SECONDS)
+    if (alive === 0) throw new Error(`none was seen within ${HEARTBEAT_AGE_MAX_SECONDS} s`)
     return `${alive} alive`
   },
 })
