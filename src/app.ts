@@ -47,7 +47,7 @@ import { internalError, methodNotAllowed, requestTimeout, unavailable } from './
 import {
   applyVisibility,
   checkVisibility,
-  findPublicRelease,
+  findPublicReleaseId,
   hasReleases,
   withdrawPublicRelease,
 } from './releases/releases.ts'
@@ -164,7 +164,7 @@ const toRepositoryDeps = (services: Services) => ({
   codeHost: services.codeHost,
   gitAllow: services.config.gitAllow,
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
-  findPublicRelease,
+  findPublicReleaseId,
   hasReleases,
   withdrawPublicRelease: (tx: Db, by: AuditActor, repository: number, reason: string) =>
     withdrawPublicRelease({ updateResults }, tx, { by, repository, reason }),

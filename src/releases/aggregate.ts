@@ -18,7 +18,8 @@ export type SettingFact = {
   isReference: boolean
 }
 
-type UnpublishableReason = 'reference' | 'no_results' | 'cost_unknown'
+/** Reasons why a setting cannot be published. `reference`: it calls no model. */
+export type UnpublishableReason = 'reference' | 'no_results' | 'cost_unknown'
 
 /** A setting with all its results in a repository. */
 export type SettingResult = SettingFact & {
@@ -126,15 +127,16 @@ export function choosePicks(
 ): SettingPick[] {
   const cheapest = frontier[0]
   if (!cheapest) return []
-  const accurate = frontier.reduce((best, each) => (isMoreAccurate(each, best) ? each : best), cheapest)
+  const mostAccurate = frontier.reduce((best, each) => (isMoreAccurate(each, best) ? each : best), cheapest)
   const roles: [string, PickRole][] = [
     [cheapest.id, 'cheapest'],
-    [accurate.id, 'most-accurate'],
+    [mostAccurate.id, 'most-accurate'],
   ]
-  const value = frontier.find(({ id }) => id === accurate.id || !isWorse(id, accurate.id))
-  if (value && accurate.tasks >= BEST_VALUE_TASKS_MIN) roles.push([value.id, 'best-value'])
+  const bestValue = frontier.find(({ id }) => id === mostAccurate.id || !isWorse(id, mostAccurate.id))
+  if (bestValue && mostAccurate.tasks >= BEST_VALUE_TASKS_MIN) roles.push([bestValue.id, 'best-value'])
   return [...Map.groupBy(roles, ([id]) => id)].map(([id, group]) => ({ id, roles: group.map(([, role]) => role) }))
 }
 
+/** Compares two shares of passed tasks exactly. */
 const isMoreAccurate = (a: PickCandidate, b: PickCandidate): boolean =>
   BigInt(a.passed) * BigInt(b.tasks) > BigInt(b.passed) * BigInt(a.tasks)

@@ -3,6 +3,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin, setVerified } from '../workspaces/workspaces.ts'
+import { fullNameOf } from './preview.ts'
 import type { ReleaseDeps } from './publish.ts'
 import { type Endorsement, notTheOwner } from './schema.ts'
 import * as rows from './sql.ts'
@@ -14,7 +15,7 @@ type CallerWorkspace = KeyCaller['workspace']
 
 export async function readEndorsement(db: Db, workspace: CallerWorkspace, ref: EndorsementRef): Promise<Endorsement> {
   const { publisher, row } = await readEndorsementRow(db, workspace, ref)
-  return { repository: toFullName(ref), publisher: publisher.login, at: row.at.toISOString() }
+  return { repository: fullNameOf(ref), publisher: publisher.login, at: row.at.toISOString() }
 }
 
 /** Reads an endorsement. A workspace has endorsements only for repositories under its own login. */
@@ -22,11 +23,9 @@ async function readEndorsementRow(db: Db, { id, login }: CallerWorkspace, ref: E
   const publisher = await findWorkspaceByLogin(db, ref.publisher)
   const row = publisher && (await rows.findEndorsement(db, id, ref.name, publisher.id))
   if (!row || login.toLowerCase() !== ref.owner.toLowerCase())
-    throw new Problem(notFound, `No endorsement of ${ref.publisher} for ${toFullName(ref)} found`)
+    throw new Problem(notFound, `No endorsement of ${ref.publisher} for ${fullNameOf(ref)} found`)
   return { publisher, row }
 }
-
-const toFullName = ({ owner, name }: EndorsementRef): string => `${owner}/${name}`
 
 export function putEndorsement(
   deps: EndorsementDeps,
@@ -42,7 +41,7 @@ export function putEndorsement(
     await record(tx, {
       ...by,
       action: 'release.endorsed',
-      subject: toFullName(ref),
+      subject: fullNameOf(ref),
       detail: { publisher: publisher.login },
     })
     await deps.updateResults(tx, ref)
@@ -71,7 +70,7 @@ export function removeEndorsement(
     await record(tx, {
       ...by,
       action: 'release.unendorsed',
-      subject: toFullName(ref),
+      subject: fullNameOf(ref),
       detail: { publisher: publisher.login },
     })
     await deps.updateResults(tx, ref)

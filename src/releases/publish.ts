@@ -7,7 +7,7 @@ import { type FieldError, Problem } from '../platform/problem.ts'
 import { type RepositoryDeps, type RepositoryRow, readRepository, refreshVisibility } from '../repos/repos.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import type { SettingResult } from './aggregate.ts'
+import type { SettingResult, UnpublishableReason } from './aggregate.ts'
 import { buildContent, buildDisclosure, buildRelease, type ReleaseContent } from './document.ts'
 import { computeContentHash } from './fingerprint.ts'
 import {
@@ -64,7 +64,7 @@ export async function publishRelease(
     return publishLocked({ ...deps, db: tx }, by, context, { ...input, cleanDigests })
   })
   if (outcome.kind !== 'stale') return outcome
-  // Outside the transaction: other publishers must not wait for the preview.
+  // The preview is built outside the transaction: other publishers must not wait for it.
   const preview = await previewRelease(deps, await loadReleaseContext(deps.db, repository, publisher))
   throw new Problem(stalePreview, outcome.detail, { members: { preview } })
 }
@@ -131,9 +131,16 @@ function requirePublishable(results: readonly SettingResult[], settings: readonl
     const result = byId.get(id)
     if (!result) return [toFieldError(`/settings/${index}`, 'unknown_setting', `Unknown setting ${id}`)]
     if (result.reason === undefined) return []
-    return [toFieldError(`/settings/${index}`, result.reason, `${id} cannot be published: ${result.reason}.`)]
+    const message = `${id} cannot be published: ${REASON_TEXTS[result.reason]} (${result.reason}).`
+    return [toFieldError(`/settings/${index}`, result.reason, message)]
   })
   if (errors.length > 0) throw toRefusal(errors)
+}
+
+const REASON_TEXTS: Record<UnpublishableReason, string> = {
+  reference: 'it is a reference setting, which calls no model',
+  no_results: 'it has no results on approved tasks',
+  cost_unknown: 'the cost of a result is unknown',
 }
 
 const toFieldError = (pointer: string, code: string, message: string): FieldError => ({ pointer, code, message })
@@ -178,7 +185,7 @@ async function storeRelease(
   await emitEvent(tx, by.workspaceId, { type: 'release.published', data })
   // Lock order, to prevent deadlocks: the audit log, then repository names in sorted order.
   for (const name of sortByName([...older, repository])) await deps.updateResults(tx, name)
-  // Checked again, because updateResults has locked the name.
+  // The name is checked again, because only now it is locked, by updateResults.
   if (await isNameTaken(tx, identity)) throw new Problem(nameTaken, explainNameTaken(repository))
   const row = await findNewest(tx, repository.key)
   if (!row) throw new Error('Inserted release not found')

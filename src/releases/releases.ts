@@ -12,7 +12,7 @@ import { codeHostUnavailable } from '../repos/schema.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
-import { parseDocument } from './preview.ts'
+import { fullNameOf, parseDocument } from './preview.ts'
 import type { ReleaseDeps } from './publish.ts'
 import { releaseWithdrawn } from './schema.ts'
 import { type PublishedRelease, type Release, SettingPicks } from './shapes/schema.ts'
@@ -26,7 +26,7 @@ export async function listReleases(db: Db, repository: Pick<RepositoryRow, 'key'
   return { releases: items, nextCursor }
 }
 
-/** Finds the repository whose releases are listed. A disconnected repository keeps its releases. */
+/** Reads the repository whose releases are listed. A disconnected repository keeps its releases. Throws not found. */
 export async function readReleasedRepository(db: Db, ref: RepositoryRef): Promise<Pick<RepositoryRow, 'key'>> {
   const connected = await findRepository(db, ref)
   return connected ?? (await rows.findDisconnected(db, ref)) ?? readRepository(db, ref)
@@ -70,7 +70,7 @@ export async function withdrawRelease(
     await record(tx, { ...by, action: 'release.withdrawn', subject: id, detail: { reason } })
     const withdrawn = await rows.findReleaseRow(tx, repository, id)
     if (!withdrawn) return undefined
-    const data = { repository: `${withdrawn.owner}/${withdrawn.name}`, releaseId: id, reason }
+    const data = { repository: fullNameOf(withdrawn), releaseId: id, reason }
     await emitEvent(tx, by.workspaceId, { type: 'release.withdrawn', data })
     await deps.updateResults(tx, withdrawn)
     return withdrawn
@@ -79,7 +79,8 @@ export async function withdrawRelease(
   return readRelease(deps.db, row)
 }
 
-export async function findPublicRelease(db: Db, repository: number): Promise<string | undefined> {
+/** Finds the id of the public release of a repository. */
+export async function findPublicReleaseId(db: Db, repository: number): Promise<string | undefined> {
   const newest = await rows.findNewest(db, repository)
   return newest?.withdrawn_at === null ? newest.id : undefined
 }
@@ -96,7 +97,7 @@ export async function applyVisibility(
 ): Promise<void> {
   if (visibility === 'private')
     await withdrawPublicRelease(deps, tx, { by, repository, reason: 'The repository is no longer public.' })
-  // Also for older releases: the public history shows them only while the repository is public.
+  // Older releases need an update too: the public history shows them only while the repository is public.
   const newest = await rows.findNewest(tx, repository)
   if (newest) await deps.updateResults(tx, newest)
 }

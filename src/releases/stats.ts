@@ -64,7 +64,7 @@ function computeAccuracy(cells: readonly ResultCell[]): Pick<SettingStats, 'pass
   if (cells.length === 0) return { passAt1: 0, ci95: null }
   const shares = cells.map(({ passes, trials }) => passes / trials)
   const mean = sum(shares) / cells.length
-  // NaN for a single task, which has no interval.
+  // The variance of a single task is NaN; it has no interval.
   const variance = sum(shares.map((share) => (share - mean) ** 2)) / (cells.length - 1)
   const size = { tasks: cells.length, trials: sum(cells.map(({ trials }) => trials)) }
   const interval = computeWilsonInterval({ ...size, mean, variance })

@@ -69,7 +69,7 @@ export const isRateLimited = (headers: Headers): boolean =>
 const WAIT_MAX_SECONDS = 3600
 
 /** Returns the requested pause in seconds, from Retry-After or the reset time of the rate limit. */
-export function readRetryAfter(headers: Headers): number | undefined {
+export function readRetryAfterSeconds(headers: Headers): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN)
   const seconds = Number.isFinite(after) ? after : Number(headers.get('x-ratelimit-reset') ?? 0) - Date.now() / 1000
   return seconds > 0 ? Math.ceil(Math.min(seconds, WAIT_MAX_SECONDS)) : undefined
@@ -133,6 +133,6 @@ async function toRefusal({ status, headers, body }: Response): Promise<Repositor
   if (status === 401 || (status === 403 && !isLimited)) {
     return { kind: 'refused', detail: `The code host refused the credential (${status}).` }
   }
-  const seconds = isLimited ? readRetryAfter(headers) : undefined
+  const seconds = isLimited ? readRetryAfterSeconds(headers) : undefined
   throw new CodeHostUnavailable(`The code host answered ${status}.`, seconds)
 }

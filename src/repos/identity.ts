@@ -53,29 +53,29 @@ export async function loadHostedIdentity(
   credentialId: string | undefined,
 ): Promise<RepositoryIdentity> {
   const columns = await loadCredentialColumns(deps, ref.workspaceId, credentialId, ['github'])
-  const { found, host } = await findHostedRepository(deps, ref, credentialId)
-  if (!found)
+  const { repository, host } = await findHostedRepository(deps, ref, credentialId)
+  if (!repository)
     throw new Problem(
       repositoryNotFound,
       `${host} has no repository ${ref.owner}/${ref.name} that the credential has access to.`,
     )
-  return { ...found, source_kind: 'github', host, url: null, ...columns }
+  return { ...repository, source_kind: 'github', host, url: null, ...columns }
 }
 
-/** Looks up a repository at its code host. `found` is undefined if it does not exist or is not accessible. */
+/** Looks up a repository at its code host. `repository` is undefined if it does not exist or is not accessible. */
 export async function findHostedRepository(
   deps: IdentityDeps,
   ref: RepositoryRef,
   credentialId: string | undefined,
-): Promise<{ found: HostedRepository | undefined; host: string }> {
+): Promise<{ repository: HostedRepository | undefined; host: string }> {
   const access = await openHostAccess(deps, ref.workspaceId, credentialId)
   const lookup = await deps.codeHost.findRepository(ref, access).catch(rethrowAsProblem)
   if (lookup.kind === 'refused') throw new Problem(codeHostAccessRefused, lookup.detail)
-  const found = lookup.kind === 'found' ? lookup.repository : undefined
+  const repository = lookup.kind === 'found' ? lookup.repository : undefined
   const wanted = `${ref.owner}/${ref.name}`
-  if (found && `${found.owner}/${found.name}`.toLowerCase() !== wanted.toLowerCase())
-    throw new Problem(repositoryNotFound, `${wanted} was renamed to ${found.owner}/${found.name}.`)
-  return { found, host: access.host }
+  if (repository && `${repository.owner}/${repository.name}`.toLowerCase() !== wanted.toLowerCase())
+    throw new Problem(repositoryNotFound, `${wanted} was renamed to ${repository.owner}/${repository.name}.`)
+  return { repository, host: access.host }
 }
 
 async function loadCredentialColumns(

@@ -66,7 +66,7 @@ export async function openMirror(mirrorDeps: MirrorDeps, options: MirrorOptions)
     await updateMirror(deps, { ...options, onProgress, home, access })
   const repository = await openClone(join(home, 'git'), { signal })
   onProgress('ready')
-  return { ...repository, fetchBlobs: (ids, stop) => fetchBlobs(deps, { ...options, home }, ids, stop) }
+  return { ...repository, fetchBlobs: (ids, blobSignal) => fetchBlobs(deps, { ...options, home }, ids, blobSignal) }
 }
 
 async function requireLock(
@@ -133,7 +133,7 @@ async function fetchAll(deps: MirrorSettings, { access, signal }: MirrorUpdate, 
   const location = toGitLocation(deps, access, gitDir)
   const options = { signal, timeoutMs: deps.timeoutMs }
   const run = (...args: string[]) => runGit(location, args, options).catch(rethrowRefused(deps))
-  // Stored so that missing files can be fetched later. The URL contains no secret.
+  // The remote is stored so that missing files can be fetched later. The URL contains no secret.
   await run('config', 'remote.origin.url', access.url)
   await run('config', 'remote.origin.promisor', 'true')
   await run('config', 'remote.origin.partialCloneFilter', 'blob:none')
@@ -239,6 +239,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
+/** Matches a line of `git cat-file --batch-check` about a commit: id, type and size. */
 const COMMIT = /^[0-9a-f]+ commit \d+$/
 
 /** Resolves names to commit ids, in the same order. An unknown name gives undefined. */

@@ -27,7 +27,7 @@ export type RepositoryDeps = IdentityDeps & {
   /** Returns true if the repository has unfinished batches or comparisons. */
   isBusy: (db: Db, key: number) => Promise<boolean>
   /** Returns the id of the public release, if there is one. */
-  findPublicRelease: (db: Db, key: number) => Promise<string | undefined>
+  findPublicReleaseId: (db: Db, key: number) => Promise<string | undefined>
   /** Returns true if there are releases, withdrawn ones included. */
   hasReleases: (db: Db, key: number) => Promise<boolean>
   /** Withdraws the public release, if there is one, in the same transaction. */
@@ -62,11 +62,11 @@ export async function readRepository(db: Db, ref: RepositoryRef): Promise<Reposi
 export async function refreshVisibility(deps: RepositoryDeps, row: RepositoryRow & { workspaceId: string }) {
   if (row.source_kind === 'git') return row.visibility
   await rows.recordVisibilityCheck(deps.db, row.key)
-  const { found } = await findHostedRepository(deps, row, row.credential_id ?? undefined)
-  if (found && found.id !== row.id)
+  const { repository } = await findHostedRepository(deps, row, row.credential_id ?? undefined)
+  if (repository && repository.id !== row.id)
     throw new Problem(repositoryNotFound, `${formatName(row)} is now the name of another repository.`)
   // A repository that is no longer accessible is treated as private.
-  const visibility = found?.visibility ?? 'private'
+  const visibility = repository?.visibility ?? 'private'
   await transact(deps.db, async (tx) => {
     if (visibility !== row.visibility) await rows.setVisibility(tx, row.key, visibility)
     if (visibility !== row.visibility || visibility === 'private')
@@ -162,7 +162,7 @@ async function findGitId(deps: RepositoryDeps, tx: Db, ref: RepositoryRef, url: 
 
 /** Throws if the caller, and not a code host, made a repository with a public release private. */
 async function requireNotDeclaredPrivate(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
-  if (row.source_kind !== 'git' || (await deps.findPublicRelease(tx, row.key)) === undefined) return
+  if (row.source_kind !== 'git' || (await deps.findPublicReleaseId(tx, row.key)) === undefined) return
   throw new Problem(
     forbidden,
     `A release of ${formatName(row)} is public, and making the repository private withdraws it. Use a key with permission admin, or connect it with visibility public.`,
@@ -209,19 +209,23 @@ export function removeRepository(
   }).finally(deps.forget)
 }
 
-async function requireNothingPublic({ findPublicRelease }: RepositoryDeps, tx: Db, row: RepositoryRow) {
-  const releaseId = await findPublicRelease(tx, row.key)
+async function requireNothingPublic({ findPublicReleaseId }: RepositoryDeps, tx: Db, row: RepositoryRow) {
+  const releaseId = await findPublicReleaseId(tx, row.key)
   if (releaseId === undefined) return
-  throw new Problem(releasesPublic, `A release of ${formatName(row)} is public. ${REMOVE_HINT}`, {
+  throw new Problem(releasesPublic, `A release of ${formatName(row)} is public. ${WITHDRAW_HINT}`, {
     members: { releaseId },
   })
 }
 
-const REMOVE_HINT = 'Remove the repository with withdraw=true to withdraw it, or with withdraw=false to keep it public.'
+const WITHDRAW_HINT =
+  'Repeat the request with withdraw=true to withdraw the release, or with withdraw=false to keep it public.'
 
 async function removeRow({ isBusy }: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
   if (await isBusy(tx, row.key))
-    throw new Problem(repositoryBusy, `${formatName(row)} has unfinished batches or comparisons.`)
+    throw new Problem(
+      repositoryBusy,
+      `${formatName(row)} has unfinished batches or comparisons. Wait for their end, or cancel them.`,
+    )
   await rows.removeRepositoryRow(tx, row.key)
 }
 

@@ -37,7 +37,7 @@ export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source
     const rules = isSameHost ? deps : { ...deps, operatorOrigin: undefined }
     if (!isSameHost) await resolveAccess(submoduleSource, rules).catch(rethrowPermanent)
     const id = `submodule-${key}-${createHash('sha256').update(target).digest('hex').slice(0, HASH_LENGTH)}`
-    const bytesMax = await measureRest(deps, key, id)
+    const bytesMax = await computeBytesMax(deps, key, id)
     const mirror = await openMirror({ ...rules, bytesMax }, { ...submoduleSource, id, signal, commits: [commit] })
     await requireCommit(mirror, commit, signal)
     return { ...mirror, openSubmodule: createSubmoduleOpener(rules, { ...submoduleSource, key, signal }) }
@@ -52,7 +52,7 @@ async function requireCommit(mirror: Mirror, commit: string, signal: AbortSignal
 }
 
 /** Returns how large the mirror may be, given those of all other submodules of the repository. */
-async function measureRest({ folder, bytesMax }: MirrorDeps, key: string, id: string): Promise<number> {
+async function computeBytesMax({ folder, bytesMax }: MirrorDeps, key: string, id: string): Promise<number> {
   const names = await readdir(folder).catch(() => [])
   const others = names.filter((name) => name.startsWith(`submodule-${key}-`) && name !== id)
   const sizes = await Promise.all(others.map((name) => measureBytes(join(folder, name))))
@@ -106,12 +106,13 @@ function resolveRelative(parent: string, url: string): string | undefined {
   return server === undefined || !parts?.length ? undefined : `${server}${parts.join('/')}`
 }
 
-/** Returns undefined above the root. */
+/** Appends a part to a path, or removes the last one for `..`. Returns undefined above the root. */
 function followPart(parts: string[] | undefined, part: string): string[] | undefined {
   if (part !== '..') return parts && [...parts, part]
   return parts?.length ? parts.slice(0, -1) : undefined
 }
 
+/** Matches an entry of `git config -z --list`: the name of the submodule, the field, and after a line break the value. */
 const KEY = /^submodule\.(.*)\.(path|url)\n(.*)$/s
 
 /**

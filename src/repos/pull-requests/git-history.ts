@@ -350,6 +350,7 @@ export type Commit = {
   parents: readonly string[]
   authorName: string
   authorEmail: string
+  /** In seconds since 1970, like `committedAt`. */
   authoredAt: number
   committedAt: number
   subject: string

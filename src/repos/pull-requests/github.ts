@@ -8,7 +8,7 @@ import {
   type GithubDeps,
   type HostAccess,
   isRateLimited,
-  readRetryAfter,
+  readRetryAfterSeconds,
   sendGithubRequest,
 } from '../github.ts'
 import { checkReverted, createReverts } from './git-history.ts'
@@ -55,20 +55,18 @@ export const createGithubPullRequests = (
   },
 })
 
-type PullRequestNodes = NonNullable<NonNullable<NonNullable<GithubPage['data']>['repository']>>['pullRequests']['nodes']
-
 async function* listPages(
   deps: GithubPullRequestDeps,
   repository: { owner: string; name: string },
   access: HostAccess,
   signal: AbortSignal,
-): AsyncGenerator<PullRequestNodes> {
+): AsyncGenerator<Node[]> {
   let after: string | null = null
   const countPage = createPageCounter(deps.pagesMax ?? PAGES_MAX, access)
   do {
     countPage()
     const { data }: GithubPage = await readPage(deps, access, { ...repository, after }, signal)
-    const list: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: PullRequestNodes } | undefined =
+    const list: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Node[] } | undefined =
       data?.repository?.pullRequests
     if (!list) throw new CodeHostUnavailable(`${access.host} did not return the pull requests of this repository.`)
     yield list.nodes
@@ -104,10 +102,10 @@ async function readPage(
     const answer = await requestPage(deps, access, body, signal)
     if (answer.kind === 'page') return answer.page
     const isFailure = answer.waitSeconds === undefined
-    failures += isFailure ? 1 : 0
+    if (isFailure) failures += 1
     if (failures === TRIES_MAX || waits === WAITS_MAX || isLongWait(answer)) throw toUnavailable(answer)
     if (isFailure) first = Math.max(PAGE_MIN, Math.ceil(first / 2))
-    await getPause(deps)(pauseMs(answer, failures), signal)
+    await getPause(deps)(computePauseMs(answer, failures), signal)
   }
 }
 
@@ -117,7 +115,7 @@ const isLongWait = ({ waitSeconds = 0 }: RetryLater): boolean => waitSeconds > W
 
 const toUnavailable = ({ detail, waitSeconds }: RetryLater) => new CodeHostUnavailable(detail, waitSeconds)
 
-const pauseMs = ({ waitSeconds }: RetryLater, failures: number): number =>
+const computePauseMs = ({ waitSeconds }: RetryLater, failures: number): number =>
   waitSeconds === undefined ? backoffMs(failures, Math.random()) : waitSeconds * 1000
 
 type PageAnswer = { kind: 'page'; page: GithubPage } | RetryLater
@@ -139,7 +137,7 @@ async function requestPage(
   }
   return {
     kind: 'again',
-    waitSeconds: isTemporary ? readRetryAfter(headers) : undefined,
+    waitSeconds: isTemporary ? readRetryAfterSeconds(headers) : undefined,
     detail: `${access.host} answered ${status}.`,
   }
 }
@@ -153,7 +151,9 @@ function parsePage(body: unknown, headers: Headers): PageAnswer {
   if (error.type === 'NOT_FOUND' || error.type === 'FORBIDDEN') {
     throw new CodeHostUnavailable('The repository does not exist, or the credential has no access to it.')
   }
-  const waitSeconds = error.type === 'RATE_LIMITED' ? (readRetryAfter(headers) ?? WAIT_MAX_SECONDS + 1) : undefined
+  // Without a requested pause, the wait is longer than allowed: the caller gets an error.
+  const waitSeconds =
+    error.type === 'RATE_LIMITED' ? (readRetryAfterSeconds(headers) ?? WAIT_MAX_SECONDS + 1) : undefined
   return { kind: 'again', waitSeconds, detail: `The code host reported an error (${error.type ?? 'unknown'}).` }
 }
 
@@ -165,6 +165,7 @@ async function waitForPoints(
 ): Promise<void> {
   if (!limit || limit.remaining > RESERVED_POINTS) return
   const seconds = Math.ceil((Date.parse(limit.resetAt) - Date.now()) / 1000)
+  // The time may be invalid, which makes the seconds NaN.
   if (!(seconds > 0)) return
   if (seconds > WAIT_MAX_SECONDS)
     throw new CodeHostUnavailable('The rate limit of the code host is exhausted.', seconds)
