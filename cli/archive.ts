@@ -5,27 +5,27 @@ import { buffer } from 'node:stream/consumers'
 import { WrongUse } from './failure.ts'
 
 /**
- * Reads a .tar.gz, or packs a folder without its `.git`. `inside` omits the name of the folder from the paths. Modification
+ * Reads a .tar.gz, or packs a folder without its `.git`. With `omitsFolder`, paths do not begin with the name of the folder. Modification
  * times are omitted, so that the same folder always gives the same archive.
  */
-export async function readArchive(source: string, { inside }: { inside: boolean }): Promise<Blob> {
+export async function readArchive(source: string, { omitsFolder }: { omitsFolder: boolean }): Promise<Blob> {
   const path = resolve(source)
   const stats = await stat(path).catch(() => undefined)
   if (!stats) throw new WrongUse(`${source} does not exist.`)
   if (stats.isFile()) return requireGzip(path, source)
   const { create } = await import('tar')
   const filter = (entry: string) => !entry.split('/').includes('.git')
-  const [cwd, name] = inside ? [path, '.'] : [dirname(path), basename(path)]
+  const [cwd, name] = omitsFolder ? [path, '.'] : [dirname(path), basename(path)]
   return new Blob([
     new Uint8Array(await buffer(create({ gzip: true, cwd, portable: true, noMtime: true, filter }, [name]))),
   ])
 }
 
-const GZIP = [0x1f, 0x8b]
+const GZIP_START = [0x1f, 0x8b]
 
 async function requireGzip(path: string, source: string): Promise<Blob> {
   const blob = await openAsBlob(path)
-  const start = new Uint8Array(await blob.slice(0, GZIP.length).arrayBuffer())
-  if (GZIP.every((byte, index) => start[index] === byte)) return blob
+  const start = new Uint8Array(await blob.slice(0, GZIP_START.length).arrayBuffer())
+  if (GZIP_START.every((byte, index) => start[index] === byte)) return blob
   throw new WrongUse(`${source} is not a .tar.gz. Use a gzipped tar archive or a folder.`)
 }

@@ -158,9 +158,10 @@ async function confirmForecast(shell: Shell, opened: OpenedRepository, flags: Cr
 }
 
 export function formatPreview({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
-  const rows = Object.entries(buckets).map(([name, { requested, available, tried, shortfall }]) => [
-    ...[name, String(available), String(tried), String(requested), shortfall === 0 ? '' : `${shortfall} missing`],
-  ])
+  const rows = Object.entries(buckets).map(([name, { requested, available, tried, shortfall }]) => {
+    const missing = shortfall === 0 ? '' : `${shortfall} missing`
+    return [name, String(available), String(tried), String(requested), missing]
+  })
   return [
     `${pullRequests} pull requests in ${branch}`,
     ...alignColumns([['DIFFICULTY', 'CANDIDATES', 'TRIED', 'REQUESTED', ''], ...rows]),
@@ -170,7 +171,7 @@ export function formatPreview({ buckets, pullRequests, branch, rejections, cost 
 }
 
 function formatCost({ candidates, capUsd, usualUsd }: BatchPreview['cost']): string {
-  const usual = usualUsd === null ? '' : `; based on earlier candidates, $${usualUsd.toFixed(2)}`
+  const usual = usualUsd === null ? '' : `; about $${usualUsd.toFixed(2)} if they cost as much as earlier candidates`
   return `maximum model cost $${capUsd.toFixed(2)} for ${candidates} candidates${usual}`
 }
 
@@ -234,7 +235,10 @@ function requireModel({ models }: GenerationOptions, id: string): GenerationMode
   )
 }
 
-/** Selects a verifier of another provider than the author's: the default verifier, otherwise the default author. */
+/**
+ * Selects a verifier of another provider than the author's: the default verifier, otherwise the default author. If neither
+ * fits, selects another model of the author's provider, or the author itself.
+ */
 function selectVerifier(
   { models, defaults }: GenerationOptions,
   author: GenerationModel,
@@ -255,9 +259,9 @@ function selectVerifier(
 const findCredential = ({ modelCredentials }: GenerationOptions, wanted: string): string | undefined =>
   modelCredentials.find(({ provider }) => provider === wanted)?.id
 
-function selectSharedLevel(author: GenerationModel, verifier: GenerationModel, usual: string): string {
+function selectSharedLevel(author: GenerationModel, verifier: GenerationModel, preferred: string): string {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
-  const [level] = [...shared.filter((each) => each === usual), ...shared]
+  const [level] = [...shared.filter((each) => each === preferred), ...shared]
   if (level !== undefined) return level
   throw new WrongUse(
     `${author.catalogId} and ${verifier.catalogId} have no reasoning level in common. Choose other models.`,

@@ -74,8 +74,8 @@ async function edit(
 async function readNewText(shell: Shell, { from, file }: EditFlags, before: string): Promise<string> {
   if (from === '-') return readText(shell.input())
   if (from === undefined) return editText(shell, basename(file), before)
-  return readFile(resolve(from), 'utf8').catch(() => {
-    throw new WrongUse(`${from} cannot be read.`)
+  return readFile(resolve(from), 'utf8').catch((error: Error) => {
+    throw new WrongUse(`${from} cannot be read: ${error.message}`)
   })
 }
 

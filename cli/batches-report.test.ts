@@ -3,7 +3,7 @@ import { reject } from '../src/taskgen/stage-result.ts'
 import { assay } from '../test/support/assay-command.ts'
 import { openGenerationLab, startGenerationApp } from '../test/support/generating.ts'
 import { createScriptedStages } from '../test/support/taskgen/scripted-stages.ts'
-import { buildBatchReport } from './batch-report.ts'
+import { buildBatchReport } from './batches-report.ts'
 
 test('counts the outcomes of candidates per stage and gives advice', async () => {
   await using app = await startGenerationApp()

@@ -73,7 +73,7 @@ const DECISIONS = [
 ] as const
 
 async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, source: string): Promise<void> {
-  const upload = await readArchive(source, { inside: false })
+  const upload = await readArchive(source, { omitsFolder: false })
   const { service, params } = await openRepository(shell, command, repo)
   const { body } = await call(service, (await contract()).importBatch, { params, upload })
   if (service.json) return printJson(shell, body)

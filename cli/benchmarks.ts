@@ -143,7 +143,7 @@ async function add(shell: Shell, command: Command, flags: AddBenchmarkFlags, ref
 const describeWarnings = (name: string, warnings: number): string =>
   warnings === 0 ? '' : ` ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}: assay benchmarks show ${name}`
 
-/** Prints the findings of a refusal. */
+/** Prints the findings of a refusal and returns the error to throw. Other errors are returned unchanged. */
 function reportFindings(shell: Shell, error: unknown): unknown {
   const findings = listFindings(error)
   if (findings.length === 0) return error
@@ -157,6 +157,7 @@ function reportFindings(shell: Shell, error: unknown): unknown {
 
 function listFindings(error: unknown): BenchmarkFinding[] {
   if (error instanceof ProblemReceived && 'findings' in error.problem) return toFindings(error.problem.findings)
+  // With --data no service answers: the problem is thrown in this process.
   if (!(error instanceof Error) || !('extra' in error)) return []
   const { members } = Object(error.extra)
   return toFindings(members?.findings)

@@ -43,6 +43,7 @@ export async function listAnsweredPairs(
   if (!answer || answer.state === 'collecting') return undefined
   const baseline = answer.recommended ?? undefined
   const isLong = (settings.length * (settings.length - 1)) / 2 > PAIRS_MAX
+  // A long table would hide the answer. JSON contains all pairs.
   if (baseline === undefined && isLong && !service.json) return undefined
   const pairs = await listPairs(service, scoped, baseline)
   return pairs.filter(({ tasks }) => tasks > 0)

@@ -44,17 +44,17 @@ const HEADINGS = ['SETTING', 'EXPECTED', 'RANGE', 'MAXIMUM', 'SOURCE', 'PER TRIA
 
 const toCells = ({ settingId, costUsd, maximumCostUsd, source, measuredTrials, ...setting }: QuotedSetting) => [
   settingId,
-  usd(costUsd.expected),
-  `${usd(costUsd.low)}-${usd(costUsd.high)}`,
-  maximumCostUsd === null ? '-' : usd(maximumCostUsd),
+  formatUsd(costUsd.expected),
+  `${formatUsd(costUsd.low)}-${formatUsd(costUsd.high)}`,
+  maximumCostUsd === null ? '-' : formatUsd(maximumCostUsd),
   source === 'measured' ? `${source} (${formatCount(measuredTrials, 'trial')})` : source,
   formatDuration(Math.ceil(setting.secondsPerTrial)),
 ]
 
 function formatCost({ costUsd: { low, expected, high }, maximumCostUsd }: Quote): string {
   if (high === 0) return 'Expected cost: $0.00'
-  const limit = maximumCostUsd === null ? 'no limit is set' : `at most ${usd(maximumCostUsd)}`
-  return `Expected cost: ${usd(expected)} (${usd(low)} to ${usd(high)}); ${limit}`
+  const limit = maximumCostUsd === null ? 'no limit is set' : `at most ${formatUsd(maximumCostUsd)}`
+  return `Expected cost: ${formatUsd(expected)} (${formatUsd(low)} to ${formatUsd(high)}); ${limit}`
 }
 
 /** A trial budget lowers the expected cost, so only the budget of the comparison can be below it. */
@@ -63,4 +63,4 @@ const warnOfBudget = ({ costUsd: { expected }, maximumCostUsd }: Quote): string[
     ? ['The budget is below the expected cost: the comparison will probably pause before all trials have run.']
     : []
 
-const usd = (amount: number): string => `$${amount.toFixed(amount > 0 && amount < 0.01 ? 4 : 2)}`
+const formatUsd = (amount: number): string => `$${amount.toFixed(amount > 0 && amount < 0.01 ? 4 : 2)}`

@@ -29,7 +29,10 @@ const formatPercent = (value: number | null): string => (value === null ? '' : `
 /** Setting ids contain `|`, which would end a cell. */
 const quoteCode = (text: string): string => `\`${printable(text).replaceAll('`', "'").replaceAll('|', '\\|')}\``
 
-/** Code hosts look for mentions in the rendered text, so that only a character behind the sign keeps them from it. */
+/**
+ * Escapes text for Markdown. A zero-width space after @ and # prevents mentions, which code hosts find in the rendered
+ * text.
+ */
 const escapeMarkdown = (text: string): string =>
   printable(text)
     .replaceAll(/[<>&[\]`*_\\]/g, '\\$&')

@@ -105,7 +105,7 @@ async function openRepositoryScope(repo: string, tasks: string[], limit: number 
   }
 }
 
-/** Returns true for `batch/task`, which names a task that may not be approved. */
+/** Returns true for `batch/task`, which identifies one task. The service reports a task that is not approved. */
 const isTaskRef = (text: string): boolean => /^[^*?[\]{}/]+\/[^*?[\]{}/]+$/.test(text)
 
 const listTaskNames = ({ runId, taskId }: { runId: string; taskId: string }): string[] => [`${runId}/${taskId}`, taskId]

@@ -14,6 +14,7 @@ type ListedTrialState = ComparisonTrial['state']
 export type ScopedComparison = { scope: ScopeClient; id: string }
 
 const REASONS_MAX = 5
+/** Maximum number of trials whose reasons are counted. */
 const READ_MAX = 1000
 
 /** Prints why trials errored, because errored trials are not scored. */

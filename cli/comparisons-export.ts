@@ -193,7 +193,7 @@ async function writePairs(service: Service, { scope, id }: ScopedComparison, inp
   return files
 }
 
-/** The styles of the public pages without their fonts, which would be requests. */
+/** Reads the styles of the public pages. Fonts are left out, because exported pages must not request anything. */
 async function readStylesheet(): Promise<string> {
   const files = ['tokens.css', 'base.css', 'site.css', 'export.css']
   const texts = await Promise.all(

@@ -238,9 +238,12 @@ function requireAccuracy(shell: Shell, { settings }: Comparison, percent: number
   const below = settings.filter(({ accuracy }) => accuracy === null || accuracy < percent)
   if (below.length === 0) return
   for (const { id, accuracy } of below)
-    note(shell, `${id} has an accuracy of ${accuracy?.toFixed(1) ?? 'none'}, below --fail-under ${percent}.`)
+    note(shell, `${id} ${describeAccuracy(accuracy)}, and --fail-under is ${percent}.`)
   throw new Failed()
 }
+
+const describeAccuracy = (accuracy: number | null): string =>
+  accuracy === null ? 'has no scored trial' : `has an accuracy of ${accuracy.toFixed(1)}`
 
 /** Returns false if every trial errored. */
 const hasResults = ({ trials: { passed, failed, errored } }: Comparison): boolean =>

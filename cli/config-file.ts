@@ -21,7 +21,7 @@ export function readConfigFile(shell: Pick<Shell, 'env'>): Variables {
     return parseEnv(readFileSync(path, 'utf8'))
   } catch (error) {
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
-    throw new WrongUse(`${path} cannot be read.`)
+    throw new WrongUse(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -46,6 +46,7 @@ export async function writeConfigFile(shell: Pick<Shell, 'env'>, settings: Varia
 function quote(value: string): string {
   if (/^[\w./:@,=+%?&*-]*$/.test(value)) return value
   const mark = [`'`, '"', '`'].find((candidate) => !value.includes(candidate))
-  if (mark === undefined || /[\r\n]/.test(value)) throw new WrongUse('The file cannot store this value.')
+  if (mark === undefined || /[\r\n]/.test(value))
+    throw new WrongUse('The file cannot store a value with line breaks or with all of the quotation marks \' " `.')
   return `${mark}${value}${mark}`
 }

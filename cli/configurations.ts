@@ -174,7 +174,7 @@ async function diff(shell: Shell, command: Command, old: string, current: string
 }
 
 /**
- * Lists the parts of a configuration as texts by path. Parts that are not files get names that are invalid as paths.
+ * Lists the parts of a configuration as texts by path. Parts that are not files get names in parentheses.
  */
 function toTexts({ files, instructionPrefix, instructionSuffix, mcpServers, harnesses }: Configuration) {
   const texts = new Map(files.map(({ path, text }) => [path, text]))

@@ -70,7 +70,7 @@ export async function showCustomHarness(shell: Shell, command: Command, id: stri
 
 async function add(shell: Shell, command: Command, { bundle }: AddHarnessFlags, file: string): Promise<void> {
   const fileDescription = await readDescription(file)
-  const upload = bundle === undefined ? undefined : await readArchive(bundle, { inside: true })
+  const upload = bundle === undefined ? undefined : await readArchive(bundle, { omitsFolder: true })
   const service = await openService(shell, command)
   const { addHarness, sendBundle } = await contract()
   const params = { org: service.org }

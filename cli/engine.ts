@@ -5,8 +5,6 @@ import { Canceled, WrongUse } from './failure.ts'
 import type { Flags, readSettings } from './operate-config.ts'
 import { note, type Shell } from './shell.ts'
 
-// Shared by the commands that run trials without a server.
-
 export const TIMEOUT_MULTIPLIER = [
   '--timeout-multiplier <factor>',
   "Multiply the tasks' time limits, for slow machines; part of the setting",

@@ -2,7 +2,6 @@ import { type Command, CommanderError } from 'commander'
 import { Outage } from '../src/platform/errors.ts'
 import { ProblemReceived, ServiceUnreachable } from '../src/platform/http/client.ts'
 import { escapeJson } from '../src/platform/terminal-text.ts'
-import { describeField } from './flag-words.ts'
 import { note, type Shell, styled } from './shell.ts'
 
 /** The command line is wrong. */
@@ -108,3 +107,42 @@ function formatProblem({ problem }: ProblemReceived, command: Command | undefine
   if (others.length === 0) return [`${first} ${source}`]
   return [`${title} ${source}`, first, ...others]
 }
+
+/** Fields whose flag has another name. */
+const FLAGS: Record<string, string> = {
+  budgetUsd: '--budget',
+  candidateCounts: '--easy, --medium and --hard',
+  credentialId: '--credential',
+  defaultReasoningLevel: '--default-level',
+  expiresAt: '--expires',
+  reasoningLevels: '--levels',
+  trialBudgetUsd: '--trial-budget',
+  url: '--git',
+}
+
+/** Returns the flag or argument for a field of a request, otherwise its JSON Pointer. */
+export function describeField(pointer: string, command: Command | undefined): string {
+  const steps = pointer.split('/').filter((step) => step !== '' && !/^\d+$/.test(step))
+  const words = steps.map((step) => findFlag(step, command) ?? findArgument(step, command))
+  const last = words.findLastIndex((word) => word !== undefined)
+  if (last < 0) return pointer || '/'
+  const inside = steps.slice(last + 1).join('.')
+  return inside === '' ? `${words[last]}` : `${words[last]} (${inside})`
+}
+
+function findFlag(field: string, command: Command | undefined): string | undefined {
+  const known = command?.options.map(({ long }) => long ?? '') ?? []
+  const kebab = `--${toKebabCase(field)}`
+  const named = FLAGS[field] ?? kebab
+  // A repeatable flag is the singular of its field: --model for models, --harness for harnesses.
+  return [named, kebab, kebab.replace(/e?s$/, ''), kebab.replace(/s$/, '')].find((flag) =>
+    flag.split(/, | and /).every((each) => known.includes(each)),
+  )
+}
+
+const findArgument = (field: string, command: Command | undefined): string | undefined =>
+  command?.registeredArguments.some((argument) => argument.name() === toKebabCase(field))
+    ? `<${toKebabCase(field)}>`
+    : undefined
+
+const toKebabCase = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)

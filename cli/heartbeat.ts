@@ -1,6 +1,6 @@
 import { note, type Shell } from './shell.ts'
 
-/** Short, because build servers end commands that print nothing for a while. */
+/** Time between two lines. It is short, because build servers end commands that print nothing for a while. */
 const INTERVAL_MS = 9_000
 
 export type Heartbeat = { stop(): void }
@@ -33,7 +33,7 @@ export function startHeartbeat(shell: Shell, line: ProgressLine): Heartbeat {
 function startProgress(shell: Shell): CommandProgress {
   const lines: ProgressLine[] = []
   const timer = setInterval(() => {
-    const text = progress.lines.reduceRight<string | undefined>((found, line) => found ?? line(), undefined)
+    const text = progress.lines.map((line) => line()).findLast((each) => each !== undefined)
     if (text !== undefined) note(shell, text)
   }, INTERVAL_MS)
   timer.unref()

@@ -14,12 +14,12 @@ export const withGlobals = (command: Command, ...names: GlobalName[]): Command =
   command.configureHelp({
     showGlobalOptions: names.length > 0,
     optionDescription: describeOption,
-    visibleGlobalOptions: (shown) => globalOptions(shown).filter(({ long }) => names.some((name) => name === long)),
+    visibleGlobalOptions: (shown) => listGlobalOptions(shown).filter(({ long }) => names.some((name) => name === long)),
   })
 
 /** Describes an option. The empty list with which a repeatable option starts is not worth mentioning. */
 const describeOption = (option: Option): string =>
   new Help().optionDescription(option).replace(/ ?\(default: \[\]\)$/, '')
 
-const globalOptions = (command: Command): Option[] =>
+const listGlobalOptions = (command: Command): Option[] =>
   Object.assign(new Help(), { showGlobalOptions: true }).visibleGlobalOptions(command)

@@ -65,6 +65,7 @@ async function importHarborJob(shell: Shell, folder: string, flags: HarborFlags 
 function summarise(trials: readonly TrialTableRow[]) {
   return [...Map.groupBy(trials, ({ setting_id: id }) => id ?? '')].map(([settingId, settingTrials]) => {
     const scored = settingTrials.filter(({ passed }) => passed !== null)
+    // Later entries replace earlier ones, so the first trial of a task is added last.
     const firstByTask = new Map(scored.toReversed().map((trial) => [trial.task, trial]))
     const passed = [...firstByTask.values()].filter((trial) => trial.passed).length
     const costs = settingTrials.flatMap(({ cost_usd: cost }) => cost ?? [])

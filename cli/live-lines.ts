@@ -10,15 +10,16 @@ export function createLiveLines(shell: Shell): LiveLines {
   const { errors } = shell
   if (!errors.isTTY) return printFirstLine(shell)
   let shown = 0
-  const clear = () => (shown === 0 ? '' : `\u001b[${shown}A\u001b[J`)
+  // Moves the cursor up to the first line and erases everything below it.
+  const buildClearSequence = () => (shown === 0 ? '' : `\u001b[${shown}A\u001b[J`)
   return {
     show(lines) {
       const width = (errors.columns ?? WIDTH) - 1
-      errors.write(`${clear()}${lines.map((line) => safeLine(errors, line.slice(0, width))).join('\n')}\n`)
+      errors.write(`${buildClearSequence()}${lines.map((line) => safeLine(errors, line.slice(0, width))).join('\n')}\n`)
       shown = lines.length
     },
     end() {
-      if (shown > 0) errors.write(clear())
+      if (shown > 0) errors.write(buildClearSequence())
       shown = 0
     },
   }

@@ -8,7 +8,10 @@ import { print, type Shell } from './shell.ts'
 
 type McpFlags = { port?: number }
 
-/** Serves the Model Context Protocol, so that coding agents can use a running service. */
+/**
+ * Serves the Model Context Protocol, so that coding agents can use a running service. The SDK is loaded only by this
+ * command, because loading it takes long.
+ */
 export function addMcpCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('mcp'), '--url', '--org')
@@ -31,7 +34,6 @@ function parsePort(text: string): number {
 }
 
 async function serveMcp(shell: Shell, command: Command, { port }: McpFlags): Promise<void> {
-  // The SDK takes longer to load than any command runs, so only this command loads it.
   if (port === undefined) await serveStdio(shell, command)
   else await serveHttp(shell, command, port)
 }
@@ -73,7 +75,7 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     if (request.method !== 'POST') return refuse(response, 405, 'Only POST is supported.')
     if (key === undefined) return refuse(response, 401, 'Send an API key of the service: Authorization: Bearer assay_…')
     const message = await readMessage(request)
-    if ('refused' in message) return refuse(response, message.refused, message.why)
+    if ('status' in message) return refuse(response, message.status, message.reason)
     const clientShell: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
     const server = buildMcpServer({
       shell: clientShell,
@@ -89,23 +91,24 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
   const handle = handleInSequence((request, response) => {
     answer(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
   })
-  const listener = createServer({ requestTimeout: REQUEST_MS }, handle)
+  const listener = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, handle)
   await listenUntilSignal(shell, listener, port)
 }
 
-const REQUEST_MS = 30_000
+const REQUEST_TIMEOUT_MS = 30_000
 /** Arguments of tools are short: the longest are ids and lists of ids. */
 const MESSAGE_BYTES_MAX = 256 * 1024
 const MESSAGE_VALUES_MAX = 5_000
 
-type McpMessage = { body: unknown } | { refused: number; why: string }
+/** The body of a request, or the status and the reason with which it is refused. */
+type McpMessage = { body: unknown } | { status: number; reason: string }
 
 /**
  * Reads the messages of a request. Refuses those that take long to parse: anybody who reaches the port can send them,
  * because keys are checked by the service.
  */
 async function readMessage(request: IncomingMessage): Promise<McpMessage> {
-  const tooLarge = { refused: 413, why: `The body is larger than ${MESSAGE_BYTES_MAX} bytes.` }
+  const tooLarge = { status: 413, reason: `The body is larger than ${MESSAGE_BYTES_MAX} bytes.` }
   if (Number(request.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return tooLarge
   const chunks: Buffer[] = []
   let bytes = 0
@@ -116,14 +119,20 @@ async function readMessage(request: IncomingMessage): Promise<McpMessage> {
   }
   const body = parseUntrustedJson(Buffer.concat(chunks).toString(), { valuesMax: MESSAGE_VALUES_MAX })
   if (body !== undefined) return { body }
-  return { refused: 400, why: 'The body is no JSON, or has too many or too deeply nested values.' }
+  return { status: 400, reason: 'The body is not JSON, or has too many or too deeply nested values.' }
 }
 
+/** Code of JSON-RPC for errors that a server defines itself. */
+const SERVER_ERROR = -32_000
+
 function refuse(response: ServerResponse, status: number, message: string): void {
-  if (response.headersSent) return void response.end()
+  if (response.headersSent) {
+    response.end()
+    return
+  }
   // An unread body would be taken for the next request.
   response.writeHead(status, { 'content-type': 'application/json', connection: 'close' })
-  response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }))
+  response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: SERVER_ERROR, message } }))
 }
 
 async function listenUntilSignal(shell: Shell, listener: Server, port: number): Promise<void> {

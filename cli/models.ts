@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import type { CustomModel } from '../src/catalog/schema.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 import { call } from '../src/platform/http/client.ts'
@@ -6,7 +6,6 @@ import { suggestName } from '../src/platform/suggestion.ts'
 import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { addBodiesCommand } from './models-bodies.ts'
 import { addCatalogCommand } from './models-catalog.ts'
 import { collectPages, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
@@ -172,7 +171,7 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
 const isPlainHttp = (baseUrl: string): boolean => baseUrl.startsWith('http://')
 
 /** Stored for servers that need no key, because a model is selected together with a credential. */
-const NO_KEY = 'none'
+export const NO_KEY = 'none'
 
 /** Returns the key to store with the model, or undefined if it is added as a credential later. */
 function readKey({ env }: Shell, { keyEnv, baseUrl, cloud }: AddModelFlags): string | undefined {
@@ -216,7 +215,8 @@ function parseLevel(text: string): ModelLevel {
 }
 
 function parseTokens(flag: string, text: string | undefined): number | undefined {
-  if (text === undefined || /^[1-9]\d{0,8}$/.test(text)) return text === undefined ? undefined : Number(text)
+  if (text === undefined) return undefined
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new WrongUse(`${flag} must be a number of tokens.`)
 }
 
@@ -233,4 +233,30 @@ async function remove(shell: Shell, command: Command, flags: YesFlag, catalogId:
   await requireConfirmation(shell, `Remove ${catalogId}? This id cannot be reused.`, flags)
   await call(service, (await contract()).removeModel, { params: { org: service.org, slug } })
   if (!service.json) note(shell, `Removed ${catalogId}.`)
+}
+
+function addBodiesCommand(models: Command, shell: Shell): void {
+  withExample(
+    models
+      .command('bodies')
+      .description(
+        'Turn the recording of model requests and answers in trials on or off; admins can read them. Without an argument, show the setting',
+      )
+      .addArgument(new Argument('[state]').choices(['on', 'off']))
+      .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => setBodies(shell, command, state)),
+    'assay models bodies on',
+  )
+}
+
+async function setBodies(shell: Shell, command: Command, state: 'on' | 'off' | undefined): Promise<void> {
+  const service = await openService(shell, command)
+  const { readGatewaySettings, changeGatewaySettings } = await import('../src/gateway/schema.ts')
+  const params = { org: service.org }
+  const { body } =
+    state === undefined
+      ? await call(service, readGatewaySettings, { params })
+      : await call(service, changeGatewaySettings, { params, body: { recordBodies: state === 'on' } })
+  if (service.json) return printJson(shell, body)
+  if (state !== undefined) note(shell, 'Applies to trials that start from now on.')
+  print(shell, body.recordBodies ? 'on' : 'off')
 }

@@ -37,14 +37,17 @@ async function openPage(shell: Shell, command: Command, id: string | undefined, 
 }
 
 async function resolvePath(service: Service, id: string): Promise<string> {
-  if (id.includes('/')) return resolveNamed(service, id)
+  if (id.includes('/')) return resolveNamePath(service, id)
   requireId(id, 'assay comparisons list')
-  const path = (await findTrial(service, id)) ?? (await findComparison(service, id)) ?? (await findRelease(service, id))
+  const path =
+    (await findTrialPath(service, id)) ??
+    (await findComparisonPath(service, id)) ??
+    (await findReleasePath(service, id))
   if (path === undefined) throw new WrongUse(`This workspace has no trial, comparison or release ${id}.`)
   return path
 }
 
-async function findTrial(service: Service, trialId: string): Promise<string | undefined> {
+async function findTrialPath(service: Service, trialId: string): Promise<string | undefined> {
   const { readTrialById } = await import('../src/comparisons/schema.ts')
   const params = { org: service.org, trialId }
   const found = await call(service, readTrialById, { params }).catch(ignoreMissing)
@@ -56,7 +59,7 @@ function ignoreMissing(error: unknown): undefined {
   throw error
 }
 
-async function findComparison(service: Service, id: string): Promise<string | undefined> {
+async function findComparisonPath(service: Service, id: string): Promise<string | undefined> {
   const { listWorkspaceComparisons } = await import('../src/comparisons/schema.ts')
   const { items } = await collectPages<Comparison>(async (query) => {
     const { body } = await call(service, listWorkspaceComparisons, { params: { org: service.org }, query })
@@ -81,8 +84,8 @@ async function listRepositories(service: Service) {
   return items
 }
 
-/** The address of a release is public. */
-async function findRelease(service: Service, releaseId: string): Promise<string | undefined> {
+/** Finds the public page of a release. */
+async function findReleasePath(service: Service, releaseId: string): Promise<string | undefined> {
   const { readRelease } = await import('../src/releases/schema.ts')
   for (const { owner, name } of await listRepositories(service)) {
     const params = { org: service.org, owner, name, releaseId }
@@ -92,7 +95,7 @@ async function findRelease(service: Service, releaseId: string): Promise<string 
   return undefined
 }
 
-async function resolveNamed(service: Service, fullName: string): Promise<string> {
+async function resolveNamePath(service: Service, fullName: string): Promise<string> {
   const repositories = await listRepositories(service)
   const hasName = (repository: { owner: string; name: string }): boolean =>
     `${repository.owner}/${repository.name}`.toLowerCase() === fullName.toLowerCase()

@@ -1,10 +1,11 @@
 import type { Config, ConfigEnvironment } from '../src/config.ts'
 import { adoptDataFolder, ForeignDataFolder, requireOwnDataFolder } from '../src/platform/data-folder.ts'
 import type { Log } from '../src/platform/log.ts'
+import { printable } from '../src/platform/terminal-text.ts'
 import { WrongUse } from './failure.ts'
-import { createLogPrinter } from './log-lines.ts'
 import type { Shell } from './shell.ts'
 
+/** Flags that override settings of the environment. */
 export type Flags = {
   data?: string
   port?: string
@@ -64,4 +65,34 @@ export async function openLog(shell: Shell, config: Config, defaultLevel: Config
         createLogPrinter((line) => shell.errors.write(line)),
       )
     : createLog(level)
+}
+
+/** Fields of a log line that have a place of their own. */
+const HANDLED_FIELDS = ['level', 'time', 'msg', 'error']
+
+/** Formats JSON log lines for people and collapses repeated lines. */
+export function createLogPrinter(write: (line: string) => void): (json: string) => void {
+  let last = ''
+  return (json) => {
+    const text = formatLine(json)
+    if (text !== last) write(`${text}\n`)
+    last = text
+  }
+}
+
+function formatLine(json: string): string {
+  const entry: Record<string, unknown> = JSON.parse(json)
+  const facts = Object.entries(entry).filter(([name]) => !HANDLED_FIELDS.includes(name))
+  const error = findMessage(entry.error)
+  const parts = [`${entry.level}:`, entry.msg, ...facts.map(([name, value]) => `${name}=${toText(value)}`)]
+  return printable(`${parts.join(' ')}${error ? `: ${error}` : ''}`)
+}
+
+const toText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Some Node errors have a code but no message. */
+function findMessage(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null) return error === undefined ? undefined : String(error)
+  const message = 'message' in error && error.message ? String(error.message) : ''
+  return message || ('code' in error ? String(error.code) : undefined)
 }

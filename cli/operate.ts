@@ -104,8 +104,8 @@ async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise
 
 async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean }, command: Command): Promise<void> {
   const { config, log } = await openContext(shell, flags)
-  const { rotateMasterKey } = await operations()
-  const rotation = await rotateMasterKey(config, log, flags.force ?? false)
+  const { rotateMasterKey: rotate } = await operations()
+  const rotation = await rotate(config, log, flags.force ?? false)
   if (readGlobals(command).json) printJson(shell, rotation)
   else if (rotation.from === rotation.to) note(shell, UNCHANGED)
   else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials re-encrypted`)
@@ -113,7 +113,7 @@ async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean },
 
   note(
     shell,
-    `These credentials could not be opened, neither before nor after the rotation. Enter their secrets again: ${rotation.broken}`,
+    `These credentials could not be opened, neither before nor after the rotation. Enter their secrets again: ${rotation.broken.join(', ')}`,
   )
   throw new Failed()
 }

@@ -153,8 +153,13 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
     ['RELEASED', ({ releasedAt }) => formatMoment(releasedAt, '-')],
     ['TASKS', ({ tasks }) => String(tasks)],
     ['SETTINGS', ({ settings }) => String(settings.length)],
-    ['STATE', ({ isHead, withdrawn }) => (withdrawn ? `withdrawn: ${withdrawn.reason}` : isHead ? 'shown' : '')],
+    ['STATE', formatState],
   ])
+}
+
+function formatState({ isHead, withdrawn }: PublishedRelease): string {
+  if (withdrawn) return `withdrawn: ${withdrawn.reason}`
+  return isHead ? 'shown' : ''
 }
 
 async function withdraw(

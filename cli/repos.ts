@@ -65,7 +65,7 @@ async function connect(shell: Shell, command: Command, flags: ConnectFlags, name
     },
   })
   if (service.json) return printJson(shell, body)
-  const done = status === 201 ? 'is connected' : 'was connected, and is changed'
+  const done = status === 201 ? 'is connected' : 'was already connected; its connection is updated'
   note(shell, `${body.fullName} ${done}. To see its pull requests: assay batches preview --repo ${body.fullName}`)
   note(shell, 'Its id:')
   print(shell, String(body.id))

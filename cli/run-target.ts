@@ -64,6 +64,7 @@ async function listTaskFolders(folder: string): Promise<string[]> {
 async function findRemoteName(folder: string): Promise<string | undefined> {
   const run = promisify(execFile)
   const remote = await run('git', ['-C', folder, 'remote', 'get-url', 'origin']).catch(() => undefined)
+  // The last two parts of the address, without `.git`.
   const [, owner, name] = /[:/]([\w.-]+)\/([\w.-]+?)(?:\.git)?\/?\s*$/.exec(remote?.stdout ?? '') ?? []
   return owner && name ? `${owner}/${name}` : undefined
 }

@@ -12,7 +12,7 @@ import { WrongUse } from './failure.ts'
 import { collect, parseCount } from './flag-values.ts'
 import { withExample, withGlobals } from './help.ts'
 import { findServer, type NamedServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
-import { storeKey } from './models.ts'
+import { NO_KEY, storeKey } from './models.ts'
 import { DATA, type Flags } from './operate-config.ts'
 import { filterByGlob, resolveTarget, toTaskName } from './run-target.ts'
 import { readGlobals, type Service } from './service.ts'
@@ -120,7 +120,7 @@ type ServiceRun = {
   isJson: boolean
 }
 
-/** Runs a comparison with one setting on a service of its own, on the same data folder as any other. */
+/** Runs a comparison with one setting on a temporary service, which uses the same data folder as `assay serve`. */
 async function runOnService(shell: Shell, { target, flags, server, limit, isJson }: ServiceRun): Promise<void> {
   const { openTemporaryService } = await import('./temporary-service.ts')
   await using opened = await openTemporaryService(shell, flags, isJson)
@@ -177,7 +177,7 @@ async function addServerModel(service: Service, { name, baseUrl, protocol, apiKe
     prices: { input: 0, output: 0 },
   }
   const { body: model } = await call(service, addModel, { params: { org: service.org }, body })
-  await storeKey(service, model, apiKey ?? 'none')
+  await storeKey(service, model, apiKey ?? NO_KEY)
   return model.catalogId
 }
 
@@ -225,7 +225,8 @@ async function waitForSandbox(
   first: Catalog,
 ): Promise<void> {
   const deadline = Date.now() + SANDBOX_WAIT_MS
-  for (let catalog = first; !catalog.sandboxes.some(({ available }) => available) && Date.now() < deadline; ) {
+  let catalog = first
+  while (!catalog.sandboxes.some(({ available }) => available) && Date.now() < deadline) {
     await wait(POLL_MS)
     catalog = (await call(service, endpoints.catalog, { params: { org: service.org, ...params } })).body
   }

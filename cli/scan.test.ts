@@ -25,7 +25,7 @@ const FUNNEL = [
   ' easy 1',
   ' medium 0',
   ' hard 0',
-  '1 out',
+  '1 rejected',
   ' docs_only 1 It changes only documentation.',
 ]
 const NEXT = 'Next: connect it to a service with `assay repos connect`, and create tasks with `assay batches create`.\n'

@@ -25,7 +25,8 @@ export function addScanCommand(assay: Command, shell: Shell): void {
       .option('--list', 'List the candidates')
       .option('--no-cache', 'Do not use or write the scan cache')
       .action((folder: string, flags: ScanFlags, command: Command) => scan(shell, folder, flags, command)),
-    ...['assay scan .', 'assay scan ~/src/demo --limit 500 --list'],
+    'assay scan .',
+    'assay scan ~/src/demo --limit 500 --list',
   )
 }
 
@@ -59,8 +60,6 @@ const NONE_RECOGNISED = [
 const resolveCacheFolder = ({ env }: Shell): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), '.cache'), 'assay')
 
-const PERCENT = 100
-
 function formatFunnel(shell: Shell, { branch, isShallow, commits, funnel }: CloneScan): string[] {
   const { recognised } = funnel
   const bold = (text: string) => styled(shell.output, 'bold', text)
@@ -82,13 +81,13 @@ function formatRecognised(
     ...alignColumns(marks.map(({ mark, count }) => [`  ${mark}`, String(count)])),
     bold(`${formatCount(total, 'candidate')}${formatShare(total, recognised)}`),
     ...alignColumns(Object.entries(candidates).map(([difficulty, count]) => [`  ${difficulty}`, String(count)])),
-    bold(`${recognised - total} out`),
+    bold(`${recognised - total} rejected`),
     ...alignColumns(rejections.map(({ reason, count, meaning }) => [`  ${reason}`, String(count), meaning])),
   ]
 }
 
 const formatShare = (part: number, whole: number): string =>
-  whole === 0 ? '' : ` (${Math.round((part / whole) * PERCENT)} %)`
+  whole === 0 ? '' : ` (${Math.round((100 * part) / whole)} %)`
 
 const formatCandidates = ({ candidates }: CloneScan): string[] =>
   alignColumns(

@@ -29,6 +29,7 @@ const writeLines = (stream: NodeJS.WriteStream, lines: readonly string[]): void 
 export function safeLine(stream: NodeJS.WriteStream, line: string): string {
   const text = line.replaceAll('\t', '    ')
   if (!text.includes('\u001b') || !isColoured(stream)) return printable(text)
+  // The pattern captures, so every second part is a sequence of `styled`.
   const parts = text.split(OWN_STYLES).map((part, at) => (at % 2 === 1 ? part : printable(part)))
   return `${parts.join('')}\u001b[0m`
 }

@@ -18,7 +18,7 @@ const COLUMN_WIDTH_MIN = 12
 
 /** Shortens the widest columns until a line fits. The first column is kept, because it identifies the row. */
 export function fitColumns(rows: readonly (readonly string[])[], width: number): string[][] {
-  const widths = measure(rows)
+  const widths = measureWidths(rows)
   const sum = (): number => widths.reduce((total, each) => total + each, 0) + GAP.length * (widths.length - 1)
   for (let excess = sum() - width; excess > 0; excess = sum() - width) {
     const widest = Math.max(...widths.slice(1))
@@ -31,7 +31,7 @@ export function fitColumns(rows: readonly (readonly string[])[], width: number):
 
 const shorten = (cell: string, width: number): string => (cell.length <= width ? cell : `${cell.slice(0, width - 1)}…`)
 
-const measure = (rows: readonly (readonly string[])[]): number[] =>
+const measureWidths = (rows: readonly (readonly string[])[]): number[] =>
   rows.reduce<number[]>((widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)), [])
 
 /** Prints one object as a list of labels and values. */
@@ -39,7 +39,7 @@ export const printFacts = (shell: Shell, facts: readonly (readonly [name: string
   print(shell, ...alignColumns(facts.map(([name, value]) => [name, printable(value)])))
 
 export function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widths = measure(rows)
+  const widths = measureWidths(rows)
   return rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

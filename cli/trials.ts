@@ -31,6 +31,7 @@ export function addTrialsCommands(assay: Command, shell: Shell): void {
       .description(about)
       .argument('<trial-id>', 'Id from `assay comparisons trials`')
       .action(async (id: string, ...rest: [...(string | undefined)[], LogFlags & ArtifactFlags, Command]) => {
+        // Commander passes the other arguments, then the flags and the command.
         const [name] = rest.slice(0, -2)
         const [flags, called] = rest.slice(-2) as [LogFlags & ArtifactFlags, Command]
         await run(shell, await openTrial(shell, called, id), flags, name as string | undefined)

@@ -118,7 +118,7 @@ async function update(shell: Shell, command: Command, id: string, flags: UpdateW
   const changes = {
     events: flags.event,
     description: flags.description,
-    enabled: flags.enable ? true : flags.disable ? false : undefined,
+    enabled: flags.enable ?? (flags.disable ? false : undefined),
     newSecret: flags.newSecret ? (true as const) : undefined,
   }
   if (Object.values(changes).every((value) => value === undefined)) throw new WrongUse('Nothing to update. See --help.')

@@ -54,7 +54,10 @@ async function writeTrial(folder: string, exported: ExportedTrial, texts: TrialT
 const writeJson = (path: string, value: unknown): Promise<void> =>
   writeFile(path, `${JSON.stringify(value, null, 2)}\n`)
 
-/** Harbor's names are the start of the task's name and a random suffix. Ours end with the trial's id, so they are stable. */
+/**
+ * Returns the name of a trial's folder. Harbor's names are the start of the task's name and a random suffix; ours end with
+ * the trial's id, so they are stable.
+ */
 function toTrialName({ id, task }: ComparisonTrial): string {
   const name = task.name.split('/').at(-1) ?? ''
   const safe = name.replaceAll(/[^\w.-]+/g, '-').slice(0, NAME_LENGTH_MAX)
@@ -149,7 +152,7 @@ function buildTrialResult({ comparison, setting, trial }: ExportedTrial, config:
 }
 
 /**
- * Harbor expects points in time, but a comparison records only durations. Every trial is therefore exported as if it had
+ * Builds the times of a trial. Harbor expects points in time, but a comparison records only durations. Every trial is therefore exported as if it had
  * started with the comparison.
  */
 function buildTimes({ submittedAt, createdAt }: Comparison, { timings }: ComparisonTrial) {

@@ -34,7 +34,7 @@ export async function readTrialTexts(
   }
 }
 
-/** Handles all trials, several at a time, and prints progress from time to time. */
+/** Runs `work` for each trial, several at a time, and prints progress from time to time. */
 export async function forEachTrial(
   shell: Shell,
   trials: readonly ComparisonTrial[],

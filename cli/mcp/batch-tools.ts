@@ -75,7 +75,7 @@ export const batchTools: McpTool[] = [
     }),
     run: async ({ openService }, { repository, path }) => {
       const params = parseRepositoryName(repository)
-      const upload = await readArchive(path, { inside: false })
+      const upload = await readArchive(path, { omitsFolder: false })
       const service = await openService()
       const { importBatch } = await contract()
       const { body } = await call(service, importBatch, { params: { org: service.org, ...params }, upload })
@@ -136,6 +136,7 @@ function describeBatch(run: BatchRun, message: string): ToolOutput {
   const reason = error?.message ?? waiting?.detail
   return {
     message,
+    // The detail of a wait is untrusted, so it is not among the lines.
     lines: [...formatBatch({ ...run, waiting: undefined }), ...run.warnings],
     data: { batch: runId, state, counts, rejections, costUsd },
     untrusted: reason === undefined ? undefined : { reason },

@@ -22,6 +22,8 @@ export const joinPartNames = (parts: readonly SystemPart[]): string => parts.map
 export const formatCommands = (commands: readonly SetupCommand[]): string[] =>
   commands.map((command) => `  ${command.join(' ')}`)
 
+const APT_INSTALL = ['apt-get', 'install', '-q', '-y', '--no-install-recommends']
+
 /** Returns the commands that install the packages, in order. */
 function buildInstallCommands(
   manager: SystemPackageManager,
@@ -32,11 +34,7 @@ function buildInstallCommands(
   const commands: Record<Exclude<SystemPackageManager, 'brew'>, SetupCommand[]> = {
     'apt-get': [
       ['apt-get', 'update', '-q'],
-      [
-        'env',
-        'DEBIAN_FRONTEND=noninteractive',
-        ...['apt-get', 'install', '-q', '-y', '--no-install-recommends', ...packages],
-      ],
+      ['env', 'DEBIAN_FRONTEND=noninteractive', ...APT_INSTALL, ...packages],
     ],
     dnf: [['dnf', 'install', '-y', ...packages]],
     apk: [['apk', 'add', ...packages]],

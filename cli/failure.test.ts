@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { describeField } from './flag-words.ts'
+import { describeField } from './failure.ts'
 
 const command = new Command('any')
   .argument('<catalog-id>')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { parseExpiry } from './expiry.ts'
 import { WrongUse } from './failure.ts'
+import { parseExpiry } from './keys.ts'
 
 const NOW = new Date('2026-02-27T12:00:00Z')
 

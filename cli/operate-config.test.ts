@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLogPrinter } from './log-lines.ts'
+import { createLogPrinter } from './operate-config.ts'
 
 test('formats log lines with level, message, facts and error, and prints repeated lines once', () => {
   const lines: string[] = []
