@@ -230,10 +230,8 @@ async function resolveChosenConfiguration(
   const configuration = await findConfiguration(deps, workspaceId, reference)
   if (configuration) return { configuration, errors: [] }
   const message = `Unknown configuration ${reference}. Create it first: assay configurations create`
-  return {
-    configuration,
-    errors: [{ pointer: `/models/${index}/configuration`, code: 'unknown_configuration', message }],
-  }
+  const error = toFieldError(`/models/${index}/configuration`, 'unknown_configuration', message)
+  return { configuration, errors: [error] }
 }
 
 /** Returns the harness in the version that the configuration requires. Undefined if it is not available. */
@@ -256,19 +254,17 @@ function listMisfits(
   pointer: string,
 ): FieldError[] {
   if (harness.isControl)
-    return [{ pointer, code: 'configuration_unusable', message: `${harness.name} runs no agent to configure.` }]
+    return [toFieldError(pointer, 'configuration_unusable', `${harness.name} runs no agent to configure.`)]
   const { version } = configuration.harnesses[harness.id] ?? {}
   const errors: FieldError[] = []
   if (!pinned) {
     const message = `The configuration requires ${harness.id} ${version}; this server has ${harness.version}.`
-    errors.push({ pointer, code: 'harness_version_unavailable', message })
+    errors.push(toFieldError(pointer, 'harness_version_unavailable', message))
   }
-  if (configuration.mcpServers.length > 0 && !harness.supportsMcp)
-    errors.push({
-      pointer,
-      code: 'mcp_unsupported',
-      message: `${harness.name} does not support MCP servers, which the configuration adds.`,
-    })
+  if (configuration.mcpServers.length > 0 && !harness.supportsMcp) {
+    const message = `${harness.name} does not support MCP servers, which the configuration adds.`
+    errors.push(toFieldError(pointer, 'mcp_unsupported', message))
+  }
   return errors
 }
 
@@ -290,11 +286,8 @@ async function listServerErrors(
       const forbidding = networks.find((network) => !allowsHost(network, host))
       if (!forbidding || errors.has(`${index} ${name}`)) continue
       const message = `The network policy of task ${digest} does not allow the MCP server ${name} at ${host}: ${describeNetwork(forbidding)}.`
-      errors.set(`${index} ${name}`, {
-        pointer: `/models/${index}/configuration`,
-        code: 'mcp_server_not_allowed',
-        message,
-      })
+      const error = toFieldError(`/models/${index}/configuration`, 'mcp_server_not_allowed', message)
+      errors.set(`${index} ${name}`, error)
     }
   return [...errors.values()]
 }

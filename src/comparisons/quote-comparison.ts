@@ -3,7 +3,14 @@ import { listModels } from '../catalog/models.ts'
 import type { ConfigurationDeps } from '../configurations/configurations.ts'
 import type { Db } from '../platform/db/db.ts'
 import { requireTrialCount, resolveSettings } from './choices.ts'
-import { buildQuote, type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS, type SettingBasis } from './quote.ts'
+import {
+  buildQuote,
+  type DifficultyCounts,
+  estimateTrial,
+  MODEL_FREE_SECONDS,
+  type PastUsage,
+  type SettingBasis,
+} from './quote.ts'
 import type { Quote } from './quotes/schema.ts'
 import type { QuoteRequest } from './shapes/schema.ts'
 import { listDigests, readSource, type TaskSelection } from './source.ts'
@@ -67,12 +74,8 @@ async function loadBases(
   })
 }
 
-function toCostBasis(
-  provider: string,
-  past: Awaited<ReturnType<typeof listUsage>>[number] | undefined,
-  micros: number,
-): SettingBasis['cost'] {
+function toCostBasis(provider: string, past: PastUsage | undefined, estimatedMicros: number): SettingBasis['cost'] {
   if (provider === 'none') return { source: 'free' }
-  if (!past) return { source: 'estimated', micros }
+  if (!past) return { source: 'estimated', micros: estimatedMicros }
   return { source: 'measured', trials: past.trials, micros: past.micros, squares: past.squares }
 }

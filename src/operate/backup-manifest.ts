@@ -35,15 +35,15 @@ export class BackupUnusable extends Error {
   override name = 'BackupUnusable'
 }
 
-export const manifestPath = (folder: string): string => join(folder, MANIFEST)
-export const tablePath = (folder: string, name: string): string => join(folder, 'tables', `${name}.gz`)
-export const blobFolder = (folder: string): string => join(folder, 'blobs')
+export const toManifestPath = (folder: string): string => join(folder, MANIFEST)
+export const toTablePath = (folder: string, name: string): string => join(folder, 'tables', `${name}.gz`)
+export const toBlobFolder = (folder: string): string => join(folder, 'blobs')
 
 export const formatManifest = (manifest: Omit<BackupManifest, 'format'>): string =>
   `${JSON.stringify({ format: FORMAT, ...manifest }, null, 2)}\n`
 
 export async function readManifest(folder: string): Promise<BackupManifest> {
-  const text = await readFile(manifestPath(folder), 'utf8').catch((error: unknown) => {
+  const text = await readFile(toManifestPath(folder), 'utf8').catch((error: unknown) => {
     if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error
     throw new BackupUnusable(
       `${folder} is not a complete backup: it has no ${MANIFEST}. Name a folder that assay backup wrote.`,
@@ -52,7 +52,7 @@ export async function readManifest(folder: string): Promise<BackupManifest> {
   const parsed = BackupManifest.safeParse(parseJson(text))
   if (parsed.success) return parsed.data
   throw new BackupUnusable(
-    `${manifestPath(folder)} cannot be read: it is damaged, or a newer Assay wrote it. Use another backup or the newer Assay.`,
+    `${toManifestPath(folder)} cannot be read: it is damaged, or a newer Assay wrote it. Use another backup or the newer Assay.`,
   )
 }
 
@@ -67,7 +67,7 @@ function parseJson(text: string): unknown {
 /** Checks that every file except the blobs is complete and unchanged. Blobs are checked when they are read. */
 export async function verifyFiles(folder: string, manifest: BackupManifest): Promise<void> {
   await verifyFile(join(folder, BLOB_LIST), manifest.blobs)
-  for (const table of manifest.tables) await verifyFile(tablePath(folder, table.name), table)
+  for (const table of manifest.tables) await verifyFile(toTablePath(folder, table.name), table)
 }
 
 async function verifyFile(path: string, expected: StoredFile): Promise<void> {

@@ -26,12 +26,12 @@ import type { Log } from '../platform/log.ts'
 import {
   BackupUnusable,
   BLOB_LIST,
-  blobFolder,
   formatManifest,
-  manifestPath,
   type StoredFile,
   type TableFile,
-  tablePath,
+  toBlobFolder,
+  toManifestPath,
+  toTablePath,
 } from './backup-manifest.ts'
 import { withExistingData } from './operate.ts'
 
@@ -96,7 +96,7 @@ async function writeBackup(
   const copied = await backUpBlobs(blobs, digests, folder, onProgress)
   await rm(join(folder, 'spool'), { recursive: true, force: true })
   await writeFile(
-    manifestPath(folder),
+    toManifestPath(folder),
     formatManifest({ createdAt: new Date().toISOString(), ...databaseFacts, tables, blobs: copied }),
     { flush: true },
   )
@@ -125,7 +125,7 @@ async function backUpTable(
   digests: Set<string>,
 ): Promise<TableFile> {
   const source = readTable(client, table)
-  const path = tablePath(folder, table.name)
+  const path = toTablePath(folder, table.name)
   const meter = createFileMeter()
   await pipeline(
     source,
@@ -171,7 +171,7 @@ function createFileMeter(): { stream: PassThrough; result: () => StoredFile } {
 
 /** Copies the blobs that the tables name. A digest that names no blob, or one removed meanwhile, is skipped. */
 async function backUpBlobs(blobs: Blobs, digests: ReadonlySet<string>, folder: string, onProgress: CopyProgress) {
-  const target = fileBlobs(blobFolder(folder))
+  const target = fileBlobs(toBlobFolder(folder))
   const copied = { count: 0, totalBytes: 0 }
   async function* copyAll(): AsyncGenerator<string> {
     for (const digest of digests) {

@@ -16,16 +16,16 @@ import { toDatabaseUrl } from '../store.ts'
 import {
   type DataFolderState,
   type Diagnosis,
-  dataFolderDiagnosis,
-  diskDiagnosis,
+  diagnoseDataFolder,
+  diagnoseDisk,
+  diagnoseKeyFile,
+  diagnoseNode,
+  diagnosePostgres,
+  diagnosePrograms,
   fail,
   findWatchesDiagnosis,
-  keyFileDiagnosis,
-  nodeDiagnosis,
   note,
   pass,
-  postgresDiagnosis,
-  programDiagnoses,
 } from './machine-checks.ts'
 import { verifyChains } from './operate.ts'
 import {
@@ -46,37 +46,37 @@ export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosi
   const serviceUrl = environment.ASSAY_URL || undefined
   const watches = await findWatchesDiagnosis()
   return [
-    nodeDiagnosis(),
-    await postgresDiagnosis(config?.databaseUrl),
+    diagnoseNode(),
+    await diagnosePostgres(config?.databaseUrl),
     ...diagnoses,
     ...(config ? await diagnoseInstallation(config, serviceUrl) : []),
     ...(watches ? [watches] : []),
-    ...(await programDiagnoses(environment.PATH ?? '')),
+    ...(await diagnosePrograms(environment.PATH ?? '')),
   ]
 }
 
 /** Checks the data folder, the database, the blobs and the service of these settings. */
 async function diagnoseInstallation(config: Config, serviceUrl: string | undefined): Promise<Diagnosis[]> {
-  const folder = await dataFolderDiagnosis(config.dataFolder)
+  const folder = await diagnoseDataFolder(config.dataFolder)
   const [disk, keyFile, blobs, service] = await Promise.all([
-    diskDiagnosis(config.dataFolder),
-    keyFileDiagnosis(config),
-    blobsDiagnosis(config, folder.state),
-    serviceDiagnosis(serviceUrl ?? toServiceUrl(config)),
+    diagnoseDisk(config.dataFolder),
+    diagnoseKeyFile(config),
+    diagnoseBlobs(config, folder.state),
+    diagnoseService(serviceUrl ?? toServiceUrl(config)),
   ])
   const database = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
   return [folder.diagnosis, disk, ...database, blobs, service]
 }
 
 /** Checks the blobs. Creates no files in the data folder of another user, because the service could not change them. */
-async function blobsDiagnosis(config: Config, folderState: DataFolderState): Promise<Diagnosis> {
+async function diagnoseBlobs(config: Config, folderState: DataFolderState): Promise<Diagnosis> {
   if (folderState === 'absent') return pass('blobs', 'none yet')
   if (folderState === 'not ours')
     return note('blobs', 'not checked: the data folder belongs to another user', 'Fix the data folder first.')
   try {
     const folder = parseBlobFolder(config.blobs)
     if (folder && !existsSync(folder)) return pass('blobs', `${folder} does not exist yet; the first blob creates it`)
-    return await runDiagnosis(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
+    return await diagnoseWithCheck(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
   } catch (error) {
     return fail('blobs', errorText(error), 'Correct ASSAY_BLOBS.')
   }
@@ -95,23 +95,23 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownSta
   try {
     await using database = await openRunningDatabase(config)
     if (!database) return [pass('database', `not running; it starts with assay serve. ${OTHERS_NOT_CHECKED}.`), keyFile]
-    const databaseDiagnosis = await runDiagnosis(databaseCheck(database))
+    const databaseDiagnosis = await diagnoseWithCheck(databaseCheck(database))
     if (!databaseDiagnosis.ok)
       return [{ ...databaseDiagnosis, detail: `${databaseDiagnosis.detail}. ${OTHERS_NOT_CHECKED}` }, keyFile]
 
-    const migrations = await runDiagnosis(migrationsCheck(database))
+    const migrations = await diagnoseWithCheck(migrationsCheck(database))
     if (!migrations.ok) return [databaseDiagnosis, migrations, keyFile]
-    const masterKey = keyFile.ok ? await runDiagnosis(masterKeyCheck(database, config)) : keyFile
+    const masterKey = keyFile.ok ? await diagnoseWithCheck(masterKeyCheck(database, config)) : keyFile
     // A stopped service needs no workers.
-    const workers = { ...(await runDiagnosis(workersCheck(database))), required: isServing }
-    const audit = await runDiagnosis(auditCheck(database))
+    const workers = { ...(await diagnoseWithCheck(workersCheck(database))), required: isServing }
+    const audit = await diagnoseWithCheck(auditCheck(database))
     return [
       databaseDiagnosis,
       migrations,
       masterKey,
       audit,
       workers,
-      ...(isServing ? [await sandboxesDiagnosis(database)] : []),
+      ...(isServing ? [await diagnoseSandboxes(database)] : []),
     ]
   } catch (error) {
     return [fail('database', errorText(error), 'Run assay doctor as the user that runs the service.'), keyFile]
@@ -119,7 +119,7 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownSta
 }
 
 /** Checks that a worker can run trials. Not required, because the service itself needs no sandbox. */
-async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
+async function diagnoseSandboxes({ db }: Database): Promise<Diagnosis> {
   const capabilities = await listLiveCapabilities(db)
   const working = capabilities.filter(({ available }) => available)
   const workingText = working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', ')
@@ -174,7 +174,7 @@ const auditCheck = ({ db }: Database): SystemCheck => ({
 const CHECK_TIMEOUT_MS = 20_000
 
 /** Runs a check with a timeout, because of dead disks and unresponsive hosts. */
-async function runDiagnosis(check: SystemCheck): Promise<Diagnosis> {
+async function diagnoseWithCheck(check: SystemCheck): Promise<Diagnosis> {
   const timeout = new AbortController()
   const timedOut = wait(CHECK_TIMEOUT_MS, undefined, { signal: timeout.signal }).then(
     () => [{ name: check.name, ok: false, detail: `not finished within ${CHECK_TIMEOUT_MS / 1000} s`, fix: check.fix }],
@@ -188,7 +188,7 @@ async function runDiagnosis(check: SystemCheck): Promise<Diagnosis> {
 const Readiness = z.object({ ok: z.boolean() })
 const ANSWER_TIMEOUT_MS = 5000
 
-async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
+async function diagnoseService(url: string | undefined): Promise<Diagnosis> {
   if (!url) return note('service', 'not checked: it listens on any free port', 'See the line `assay ready`.')
   const answer = await askReadiness(`${url}/readyz`)
   if (answer === 'silent') return note('service', `nothing answers at ${url}`, 'Start it with assay serve.')

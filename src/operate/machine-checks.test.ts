@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { watchesDiagnosis } from './machine-checks.ts'
+import { diagnoseWatches } from './machine-checks.ts'
 
 const GIB = 1024 ** 3
 
 test('warns if sandboxes have enough memory to take every epoll watch, and names the value to set', () => {
-  expect(watchesDiagnosis(1_000_000, GIB)).toMatchObject({
+  expect(diagnoseWatches(1_000_000, GIB)).toMatchObject({
     ok: false,
     required: false,
     fix: 'sysctl -w fs.epoll.max_user_watches=5368710, and the same in /etc/sysctl.d.',
@@ -12,5 +12,5 @@ test('warns if sandboxes have enough memory to take every epoll watch, and names
 })
 
 test('accepts a number of epoll watches that needs more than the memory of the machine', () => {
-  expect(watchesDiagnosis(5_368_710, GIB)).toMatchObject({ ok: true })
+  expect(diagnoseWatches(5_368_710, GIB)).toMatchObject({ ok: true })
 })

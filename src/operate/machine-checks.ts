@@ -26,7 +26,7 @@ export const note = (name: string, detail: string, fix: string): Diagnosis => ({
 
 const NODE_VERSION_MIN = 24
 
-export function nodeDiagnosis(): Diagnosis {
+export function diagnoseNode(): Diagnosis {
   const { node } = process.versions
   if (Number.parseInt(node, 10) >= NODE_VERSION_MIN) return pass('Node', node)
   return fail(
@@ -36,7 +36,7 @@ export function nodeDiagnosis(): Diagnosis {
   )
 }
 
-export async function postgresDiagnosis(databaseUrl: string | undefined): Promise<Diagnosis> {
+export async function diagnosePostgres(databaseUrl: string | undefined): Promise<Diagnosis> {
   if (databaseUrl) return pass('PostgreSQL', `of your own, at ${toDisplayAddress(databaseUrl)} (DATABASE_URL)`)
   try {
     return pass('PostgreSQL', `${(await requireBinaries()).version} comes with Assay`)
@@ -56,7 +56,7 @@ export type DataFolderState = 'absent' | 'ours' | 'not ours'
 const WRITABLE_BY_OTHERS = 0o022
 const OPEN_TO_OTHERS = 0o077
 
-export async function dataFolderDiagnosis(path: string): Promise<{ state: DataFolderState; diagnosis: Diagnosis }> {
+export async function diagnoseDataFolder(path: string): Promise<{ state: DataFolderState; diagnosis: Diagnosis }> {
   const name = 'data folder'
   const stats = await stat(path).catch(() => undefined)
   if (!stats) return { state: 'absent', diagnosis: await diagnoseAbsentFolder(name, path) }
@@ -102,7 +102,7 @@ async function findExistingParent(path: string): Promise<string> {
 
 const FREE_BYTES_MIN = 1e9
 
-export async function diskDiagnosis(path: string): Promise<Diagnosis> {
+export async function diagnoseDisk(path: string): Promise<Diagnosis> {
   const disk = await statfs(path).catch(async () => statfs(await findExistingParent(path)))
   const freeBytes = disk.bavail * disk.bsize
   const detail = `${(freeBytes / 1e9).toFixed(1)} GB are free`
@@ -117,14 +117,14 @@ const WATCH_BYTES = 200
 /** Checks the limit on epoll watches. Returns undefined if the kernel has no such limit. */
 export async function findWatchesDiagnosis(): Promise<Diagnosis | undefined> {
   const text = await readFile('/proc/sys/fs/epoll/max_user_watches', 'utf8').catch(() => undefined)
-  return text === undefined ? undefined : watchesDiagnosis(Number(text), totalmem())
+  return text === undefined ? undefined : diagnoseWatches(Number(text), totalmem())
 }
 
 /**
  * Checks that the memory limits of sandboxes end a program before it has taken every epoll watch of its user. The kernel
  * counts watches per user of the host, and Node ends the service when it cannot add one.
  */
-export function watchesDiagnosis(watches: number, memoryBytes: number): Diagnosis {
+export function diagnoseWatches(watches: number, memoryBytes: number): Diagnosis {
   const needed = Math.ceil(memoryBytes / WATCH_BYTES)
   if (watches >= needed) return pass('epoll watches', `${watches}, more than fit into memory`)
   return note(
@@ -137,7 +137,7 @@ export function watchesDiagnosis(watches: number, memoryBytes: number): Diagnosi
 export type MasterKeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
 /** Checks the master key itself. Only the database can tell whether it is the right one. */
-export async function keyFileDiagnosis(settings: MasterKeySettings): Promise<Diagnosis> {
+export async function diagnoseKeyFile(settings: MasterKeySettings): Promise<Diagnosis> {
   const name = 'master key'
   if (!settings.credentialStorage) return pass(name, 'not needed: credential storage is off')
   try {
@@ -161,7 +161,7 @@ const PROGRAMS = [
 ]
 
 /** Checks for programs that some work needs. */
-export const programDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
+export const diagnosePrograms = (searchPath: string): Promise<Diagnosis[]> =>
   Promise.all(
     PROGRAMS.map(async ({ command, use }) => {
       const path = await findCommand(command, searchPath)

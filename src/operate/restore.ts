@@ -27,10 +27,10 @@ import {
   type BackupManifest,
   BackupUnusable,
   BLOB_LIST,
-  blobFolder,
   readManifest,
   type TableFile,
-  tablePath,
+  toBlobFolder,
+  toTablePath,
   verifyFiles,
 } from './backup-manifest.ts'
 
@@ -110,7 +110,7 @@ export async function prepareEmptyDatabase(database: Database, migrations: reado
 
 async function restoreBlobs(config: Config, folder: string, onProgress: CopyProgress): Promise<void> {
   const target = openBlobs(config.blobs, join(config.dataFolder, 'spool'))
-  const source = fileBlobs(blobFolder(folder))
+  const source = fileBlobs(toBlobFolder(folder))
   let count = 0
   for await (const digest of createInterface({ input: createReadStream(join(folder, BLOB_LIST)) })) {
     if (!isDigest(digest)) throw new BackupUnusable(`The backup is damaged: ${BLOB_LIST} contains an invalid digest.`)
@@ -131,7 +131,7 @@ async function restoreTables(
   for (const table of tables) {
     onProgress(`table ${table.name}`)
     const target = writeTable(client, table)
-    await pipeline(createReadStream(tablePath(folder, table.name)), createGunzip(), target)
+    await pipeline(createReadStream(toTablePath(folder, table.name)), createGunzip(), target)
     requireRows(table, target.rowCount)
   }
   await setSequences(client, sequences)

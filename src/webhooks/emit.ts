@@ -32,7 +32,7 @@ export const isSubscribed = async (tx: Db, workspaceId: string, event: WebhookEv
 export const deliverJobType = defineJobType({ type: 'webhook.deliver', payload: z.strictObject({ id: z.uuid() }) })
 
 /** Returns the key of the limit on concurrent deliveries of a webhook. */
-export const webhookLimit = (webhook: string): string => `webhook ${webhook}`
+export const toWebhookLimitKey = (webhook: string): string => `webhook ${webhook}`
 
 /** Maximum number of deliveries of a workspace that are sent at once. */
 const DELIVERIES_PER_WORKSPACE = 4
@@ -65,7 +65,7 @@ export const enqueueDelivery = (tx: Db, { id, webhook, workspaceId }: DeliveryTa
     {
       id,
       fairGroup: `${workspaceId}/deliveries`,
-      limitKeys: [webhookLimit(webhook), `deliveries ${workspaceId}`],
+      limitKeys: [toWebhookLimitKey(webhook), `deliveries ${workspaceId}`],
       runAt,
     },
   )

@@ -9,7 +9,7 @@ import { setLimit } from '../platform/jobs/jobs.ts'
 import { findUrlRefusal, type Trust } from '../platform/outbound/outbound.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { createDelivery, enqueueDelivery, webhookLimit } from './emit.ts'
+import { createDelivery, enqueueDelivery, toWebhookLimitKey } from './emit.ts'
 import {
   type ChangedWebhook,
   Delivery,
@@ -53,7 +53,7 @@ export function createWebhook(deps: WebhookDeps, by: AuditActor, input: CreateWe
     const { description, events } = input
     const webhook = { id, workspace_id: workspaceId, version: 1, origin, description, events: toDistinctEvents(events) }
     const row = await rows.insertWebhook(tx, webhook, sealed)
-    await setLimit(tx, webhookLimit(id), DELIVERIES_MAX)
+    await setLimit(tx, toWebhookLimitKey(id), DELIVERIES_MAX)
     await record(tx, { ...by, action: 'webhook.created', subject: id, detail: { origin } })
     return { ...toWebhook(row), secret }
   })
@@ -162,7 +162,7 @@ const toRowChange = ({ description, events, enabled }: UpdateWebhookInput, origi
 export function removeWebhook(db: Db, by: AuditActor, { id, origin }: rows.WebhookRow): Promise<void> {
   return transact(db, async (tx) => {
     if (!(await rows.deleteWebhookRow(tx, by.workspaceId, id))) throw webhookNotFound(id)
-    await setLimit(tx, webhookLimit(id), null)
+    await setLimit(tx, toWebhookLimitKey(id), null)
     await record(tx, { ...by, action: 'webhook.removed', subject: id, detail: { origin } })
   })
 }

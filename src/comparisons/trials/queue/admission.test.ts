@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type AdmissionFacts, decideAdmission, explainCutOff, explainPause } from './forecast.ts'
+import { type AdmissionFacts, decideAdmission, explainCutOff, explainPause } from './admission.ts'
 
 const measured = { running: 0, expectedMicros: 100, isMeasured: true }
 const guessed = { running: 0, expectedMicros: 5000, isMeasured: false }

@@ -4,6 +4,7 @@ import type { Db } from '../../../platform/db/db.ts'
 import type { AgentHandover } from '../../../trials/agent-handover.ts'
 import { CALIBRATION_RULES } from '../../../trials/calibrate.ts'
 import { formatTrialId } from '../../plan.ts'
+import type { PastUsage } from '../../quote.ts'
 import { toSharedBudgetId } from '../../sql.ts'
 import type { TrialKey } from '../sql.ts'
 
@@ -122,7 +123,7 @@ export async function readLiveSpend(db: Db, comparison: number): Promise<number>
   return rows[0]?.micros ?? 0
 }
 
-type SettingUsage = { id: string; trials: number; micros: number; squares: number }
+type SettingUsage = PastUsage & { id: string }
 
 /** Lists the past usage of settings in this workspace. */
 export async function listUsage(db: Db, workspaceId: string, ids: readonly string[]): Promise<SettingUsage[]> {
