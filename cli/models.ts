@@ -170,7 +170,7 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
 /** Plain http is only accepted for model servers in private networks. Those seldom bill tokens or check keys. */
 const isPlainHttp = (baseUrl: string): boolean => baseUrl.startsWith('http://')
 
-/** Stored for servers that need no key, because a model is selected together with a credential. */
+/** Key that is stored for servers that need none, because a model is selected together with a credential. */
 export const NO_KEY = 'none'
 
 /** Returns the key to store with the model, or undefined if it is added as a credential later. */

@@ -66,7 +66,7 @@ async function askField(shell: Shell, { name, secret }: SecretField): Promise<st
 
 const INPUT_HINT = 'Standard input must be a JSON object with texts as fields, for example {"apiKey": "…"}.'
 
-/** Never quotes the input in an error, not even the parser's message, because the input is secret. */
+/** Reads fields as JSON from standard input. Errors quote neither the input nor the parser, because the input is secret. */
 async function readObject(shell: Shell): Promise<SecretValues> {
   if (shell.input().isTTY) throw new WrongUse(`Prompts need a terminal on standard error too. ${INPUT_HINT}`)
   const fields = parseEntries(await readText(shell.input()))

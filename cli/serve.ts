@@ -65,7 +65,7 @@ export function addServeCommands(assay: Command, shell: Shell): void {
   }
 }
 
-/** Exits explicitly, because handles that a library left open must not keep a stopped service alive. */
+/** Runs a role until it is stopped. Exits explicitly, because handles that a library left open must not keep a stopped service alive. */
 async function run(shell: Shell, role: ServiceRole, flags: Flags): Promise<void> {
   const code = await serve(shell, role, flags).then(
     () => 0,

@@ -6,7 +6,7 @@ import { note, type Shell } from './shell.ts'
 type TemporaryService = AsyncDisposable & { service: Service; dataFolder: string }
 
 const HOUR_MS = 3600 * 1000
-/** Longer than any command that uses a temporary service runs. */
+/** Lifetime of the key, longer than any command that uses a temporary service runs. */
 const KEY_TTL_MS = 7 * 24 * HOUR_MS
 
 /**

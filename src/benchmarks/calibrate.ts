@@ -20,7 +20,7 @@ const Payload = z.strictObject({ benchmark: z.uuid(), task: z.string() })
 type Payload = z.infer<typeof Payload>
 
 const FAILURES_MAX = 3
-/** Used if no worker has reported a sandbox yet. */
+/** Sandbox of a calibration if no worker has reported one yet. */
 const DEFAULT_SANDBOX = 'local'
 
 const toCalibrateJobType = (sandbox: string): JobType<Payload> =>

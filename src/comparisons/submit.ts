@@ -35,7 +35,7 @@ type SubmissionDeps = BenchmarkDeps & {
 
 const Payload = z.strictObject({ key: z.number().int() })
 
-/** Higher priority than trials: a new comparison must not wait behind one that runs for days. */
+/** Submissions have a higher priority than trials: a new comparison must not wait behind one that runs for days. */
 const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payload, priority: 10 })
 
 export async function enqueueSubmission(tx: Db, key: number, runAt?: Date): Promise<string> {

@@ -80,7 +80,7 @@ async function requireKnownMigrations({ migrations }: BackupManifest): Promise<v
   )
 }
 
-/** Stored credentials would be unreadable without their master key, and the service would not start. */
+/** Throws without the master key of the backup's credentials: they would be unreadable, and the service would not start. */
 async function requireMasterKey(config: Config, { masterKeyId }: BackupManifest): Promise<void> {
   if (masterKeyId === null || !config.credentialStorage) return
   const source = resolveKeySource(config)

@@ -102,7 +102,7 @@ async function scanArchive(path: string, content: AsyncIterable<Buffer>, secrets
 }
 
 const WINDOW_BYTES = 1024 * 1024
-/** Longer than any secret. */
+/** Overlap of two windows, longer than any secret. */
 const OVERLAP_BYTES = 64 * 1024
 
 async function scanFile(path: string, content: AsyncIterable<Buffer>): Promise<SuspectedSecret[]> {

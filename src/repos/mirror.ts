@@ -283,9 +283,9 @@ async function pruneMirror(home: string, unusedMs: number, isDryRun: boolean): P
   await using lock = await lockFile(join(home, LOCK_FILE), 0)
   if (!lock || !(await isUnused())) return undefined
   // The lock file remains: if it were deleted, a waiting process and a later one would lock different files.
-  const rest = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK_FILE))
-  if (rest.length === 0) return undefined
+  const contents = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK_FILE))
+  if (contents.length === 0) return undefined
   const bytes = await measureBytes(home)
-  if (!isDryRun) for (const entry of rest) await rm(join(home, entry), { recursive: true, force: true })
+  if (!isDryRun) for (const entry of contents) await rm(join(home, entry), { recursive: true, force: true })
   return { path: home, bytes }
 }

@@ -170,7 +170,7 @@ const brotli = promisify(brotliCompress)
 const gzipped = promisify(gzip)
 
 type Encoding = keyof typeof COMPRESSORS | 'identity'
-/** Smaller bodies do not get smaller by compression. */
+/** Minimum size of bodies that are compressed. Smaller ones do not get smaller. */
 const COMPRESSED_BYTES_MIN = 1024
 
 /** A response body in all encodings. Each is compressed once, on first use. */

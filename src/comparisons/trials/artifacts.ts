@@ -64,7 +64,7 @@ const toRank = (name: string): number => (name.includes('/') ? 1 : 0)
 const isShowable = (name: string): boolean =>
   name.length <= NAME_LENGTH_MAX && name.isWellFormed() && !/\p{Cc}/u.test(name)
 
-/** Never returns a type that browsers render: artifacts are untrusted and may be HTML. */
+/** Returns the media type of a file, never one that browsers render: artifacts are untrusted and may be HTML. */
 function mediaTypeOf(name: string): string {
   if (name.endsWith('.json')) return 'application/json'
   return /\.(log|txt|patch|diff|md)$/.test(name) ? 'text/plain; charset=utf-8' : 'application/octet-stream'
@@ -118,7 +118,7 @@ export async function measureSweptArtifacts(db: Db, days: number): Promise<{ cou
   return { count, bytes: Number(bytes) }
 }
 
-/** Longer than any trial runs. */
+/** Age of folders that are certainly abandoned: longer than any trial runs. */
 const OUTPUT_AGE_MAX_MS = 8 * 24 * 60 * 60 * 1000
 
 /** Deletes output folders that dead workers left behind. */

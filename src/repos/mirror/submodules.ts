@@ -56,9 +56,9 @@ async function computeBytesMax({ folder, bytesMax }: MirrorDeps, key: string, id
   const names = await readdir(folder).catch(() => [])
   const others = names.filter((name) => name.startsWith(`submodule-${key}-`) && name !== id)
   const sizes = await Promise.all(others.map((name) => measureBytes(join(folder, name))))
-  const rest = sizes.reduce((left, size) => left - size, bytesMax ?? REPOSITORY_BYTES_MAX)
-  if (rest <= 0) throw new MirrorRefused('The submodules of the repository exceed the size limit of mirrors.')
-  return Math.min(SUBMODULE_BYTES_MAX, rest)
+  const bytesLeft = sizes.reduce((bytes, size) => bytes - size, bytesMax ?? REPOSITORY_BYTES_MAX)
+  if (bytesLeft <= 0) throw new MirrorRefused('The submodules of the repository exceed the size limit of mirrors.')
+  return Math.min(SUBMODULE_BYTES_MAX, bytesLeft)
 }
 
 /** Rethrows an error. A refusal that could be an outage becomes permanent, because this host was never reached before. */

@@ -208,7 +208,7 @@ function matchRebase({ traces }: RebasedPullRequest, commits: readonly Commit[])
 
 const FIELDS = ['%H', '%P', '%an', '%ae', '%at', '%ct', '%s', '%b']
 const FORMAT = `--format=${FIELDS.join('%x00')}`
-/** Longer fields, such as huge messages, are truncated. */
+/** Maximum size of a field. Longer ones, such as huge messages, are truncated. */
 const FIELD_BYTES_MAX = 64 * 1024
 const PLAIN_OUTPUT = ['--no-color', '--no-decorate', '--no-notes', '--no-show-signature', '--no-mailmap', '--no-patch']
 

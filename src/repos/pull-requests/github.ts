@@ -20,7 +20,7 @@ const BYTES_MAX = 16 * 1024 * 1024
 /** Bounds the list of a host that never ends it. */
 const PAGES_MAX = 4000
 const LIST_TIMEOUT_MS = 1_800_000
-/** Longer texts are cut: titles are remembered while the list is read. */
+/** Maximum lengths of texts. Longer ones are cut: titles are remembered while the list is read. */
 const TITLE_LENGTH_MAX = 1000
 const BODY_LENGTH_MAX = 64 * 1024
 const TIMEOUT_MS = 60_000

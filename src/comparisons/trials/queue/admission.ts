@@ -66,7 +66,7 @@ async function guessCost(
 
 /** Prices usage. Models without a price count as 0: under a budget, the gateway refuses their calls. */
 const priceUsage = (prices: Prices | null, usage: typeof SHORT_CALL): number =>
-  (prices && computeCostMicros(usage, prices)) ?? 0
+  prices ? (computeCostMicros(usage, prices) ?? 0) : 0
 
 /** Expected spend of one setting of a comparison. */
 type SettingForecast = {
