@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(folder.remove)
 
 const ESTIMATE = 'verifiers, estimated from their files: 0 strong, N standard, 0 weak'
-const STANDARD = { strength: 'standard', reason: 'The tests only read what the candidate left.' }
+const STANDARD = { strength: 'standard', reason: 'The tests only read what the agent left.' }
 const PLACE = 'environment/docker-compose.yaml.services.main.privileged'
 
 test('prints no findings for a good task', async () => {

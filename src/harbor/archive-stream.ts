@@ -8,15 +8,15 @@ export type StreamLimits = { entries: number; totalBytes: number; ratio: number;
 const GZIP = Buffer.from([0x1f, 0x8b])
 /** Archives below this unpacked size may have any compression ratio. */
 const RATIO_FREE_BYTES = 8 * 1024 * 1024
-/** Allowance for tar headers and padding, per entry. */
+/** Allowance for the tar headers and the padding of one entry. */
 const ENTRY_OVERHEAD_BYTES = 2 * 1024
-/** Allowance for the end of the archive. */
+/** Allowance for the blocks of zeros at the end of an archive. */
 const OVERHEAD_BYTES = 1024 * 1024
 
 /** Yields the tar bytes of an archive, gunzipped if needed. Throws ArchiveRefused when a limit is exceeded. */
 export async function* tarStream(archive: Readable, limits: StreamLimits): AsyncGenerator<Buffer> {
   const count = { packed: 0, unpacked: 0, started: performance.now() }
-  const timeout = setTimeout(() => archive.destroy(toSlowRefusal(limits)), limits.timeMs)
+  const timer = setTimeout(() => archive.destroy(toSlowRefusal(limits)), limits.timeMs)
   try {
     for await (const chunk of unzip(countBytes(archive, count))) {
       count.unpacked += chunk.length
@@ -24,9 +24,10 @@ export async function* tarStream(archive: Readable, limits: StreamLimits): Async
       yield chunk
     }
   } catch (error) {
-    throw codeOf(error).startsWith('Z_') ? new ArchiveRefused('damaged', 'The gzip data is invalid.') : error
+    const isZlibError = codeOf(error).startsWith('Z_')
+    throw isZlibError ? new ArchiveRefused('damaged', 'The gzip data is invalid.') : error
   } finally {
-    clearTimeout(timeout)
+    clearTimeout(timer)
   }
 }
 

@@ -13,7 +13,6 @@ import { createMemorySource, type FileSource, type MemoryFile, type SourceFile }
 import { readTarEntries, type TarEntry } from './tar-reader.ts'
 import { listTaskFiles } from './task-files.ts'
 
-/** Limits for unpacking. Links are refused, or must be relative and stay in the folder. Harbor packs no links. */
 export type UnpackLimits = StreamLimits & EntryLimits
 
 const TASK_LIMITS: UnpackLimits = {
@@ -97,8 +96,8 @@ export async function discardContent(entry: TarEntry): Promise<void> {
 const IN_MEMORY_BYTES_MAX = 16 * 1024 * 1024
 
 /**
- * Unpacks the archive of a task into memory, since most tasks are small and read several times. Returns undefined for an
- * archive of more than 16 MiB, which is then consumed. Throws ArchiveRefused.
+ * Unpacks the archive of a task into memory, since most tasks are small and read several times. Returns undefined if its
+ * files have more than 16 MiB in total; the stream cannot be read again. Throws ArchiveRefused.
  */
 export async function unpackToMemory(
   archive: Readable,
@@ -189,7 +188,13 @@ async function writeLarge(path: string, mode: number, chunks: AsyncIterable<Buff
   await file.chmod(mode)
 }
 
-type EntryLimits = { entries: number; fileBytes: number; totalBytes: number; links: 'none' | 'inside' }
+type EntryLimits = {
+  entries: number
+  fileBytes: number
+  totalBytes: number
+  /** `none` refuses symbolic links, which Harbor never packs. `inside` accepts relative ones that stay in the folder. */
+  links: 'none' | 'inside'
+}
 
 /** Number of entries and sum of their sizes. */
 type ArchiveSize = { entries: number; bytes: number }
@@ -238,7 +243,9 @@ const TARGET_LENGTH_MAX = 1024
  * which could lead elsewhere. The target does not have to exist.
  */
 function checkLink({ path, linkTarget }: TarEntry, tree: PathTree): void {
-  if (linkTarget === '' || linkTarget.length > TARGET_LENGTH_MAX || /^\/|[\\\p{Cc}\uFFFD]/u.test(linkTarget)) {
+  const isAbsolute = linkTarget.startsWith('/')
+  const hasUnsafeCharacter = /[\\\p{Cc}\uFFFD]/u.test(linkTarget)
+  if (linkTarget === '' || linkTarget.length > TARGET_LENGTH_MAX || isAbsolute || hasUnsafeCharacter) {
     throw new ArchiveRefused('link_outside', 'The target of the link is not allowed.', path)
   }
   const resolved = path.split('/').slice(0, -1)

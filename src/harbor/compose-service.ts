@@ -37,7 +37,11 @@ export function readService(fields: Fields, name: string, folder: string): Compo
     command: readCommand(fields, 'command'),
     entrypoint: readCommand(fields, 'entrypoint'),
     env: readEnvVars(fields, 'environment'),
-    ...readNames(fields),
+    user: readLiteral(fields, 'user') ?? null,
+    workdir: readLiteral(fields, 'working_dir') ?? null,
+    hostname: readLiteral(fields, 'hostname') ?? null,
+    stopSignal: readLiteral(fields, 'stop_signal') ?? null,
+    platform: readLiteral(fields, 'platform') ?? null,
     aliases: readAliases(fields),
     dependsOn: readDependencies(fields),
     healthcheck: fields.table('healthcheck', readHealthcheck) ?? null,
@@ -49,16 +53,6 @@ export function readService(fields: Fields, name: string, folder: string): Compo
   }
 }
 
-const readNames = (
-  fields: Fields,
-): Pick<ComposeService, 'user' | 'workdir' | 'hostname' | 'stopSignal' | 'platform'> => ({
-  user: readLiteral(fields, 'user') ?? null,
-  workdir: readLiteral(fields, 'working_dir') ?? null,
-  hostname: readLiteral(fields, 'hostname') ?? null,
-  stopSignal: readLiteral(fields, 'stop_signal') ?? null,
-  platform: readLiteral(fields, 'platform') ?? null,
-})
-
 function readBuild(fields: Fields, folder: string): ComposeBuild | null {
   const value = fields.value('build')
   if (value === undefined) return null
@@ -68,7 +62,7 @@ function readBuild(fields: Fields, folder: string): ComposeBuild | null {
   const read = (inner: Fields): ComposeBuild => {
     const context = readContext(inner, 'context', folder)
     const dockerfile = readLiteral(inner, 'dockerfile') ?? 'Dockerfile'
-    // Only refuses a Dockerfile outside the folder: it stays relative to the context.
+    // Called only to refuse a Dockerfile outside the folder. The returned path stays relative to the context.
     resolveInside(
       { fields: inner, folder },
       `${context.slice(folder.length + 1)}/${dockerfile}`.replace(/^\//, ''),
@@ -160,6 +154,7 @@ function readNetwork(fields: Fields): ComposeService['network'] {
 function readResources(fields: Fields): ComposeService['resources'] {
   const limits = fields.table('deploy', (deploy) =>
     deploy.table('resources', (resources) => {
+      // Reservations have no effect. Reading their keys keeps them from being reported as unsupported.
       resources.table('reservations', (inner) => inner.keys().map((key) => inner.value(key)))
       return resources.table('limits', readLimits)
     }),
@@ -186,6 +181,7 @@ function readLimits(fields: Fields): Omit<ComposeService['resources'], 'shmMb'> 
   }
 }
 
+/** Returns true if the value is the variable that Harbor sets for this key, such as `$CPUS` for `cpus`. */
 function isSuppliedByHarbor(fields: Fields, key: 'cpus' | 'memory' | 'network_mode'): boolean {
   const value = fields.value(key)
   const [variable] = typeof value === 'string' ? variablesOf(parseComposeTemplate(value) ?? []) : []
@@ -196,7 +192,7 @@ const readCpus = (fields: Fields): number | null => fields.number('cpus', { abov
 
 const readPids = (fields: Fields, key: string): number | null => fields.number(key, { min: 1, integer: true }) ?? null
 
-/** Mounts and builds are relative to `folder`, the folder of the compose file, and must stay in it. */
+/** A service and the folder of its compose file. Mounts and builds are relative to the folder and must stay in it. */
 type ComposeContext = { fields: Fields; folder: string }
 
 const readMounts = (fields: Fields, folder: string): ComposeMount[] => [

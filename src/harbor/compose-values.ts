@@ -50,6 +50,7 @@ export function readCommand(fields: Fields, key: string): Template[] | null {
   return (words ?? []).map((word) => (word === '' ? [] : [word]))
 }
 
+/** One word of a command line: unquoted characters, escapes and quoted strings in any order. */
 const WORD = /(?:[^\s"'\\]|\\[\s\S]|"(?:[^"\\]|\\[\s\S])*"|'[^']*')+/g
 const ESCAPE_OR_QUOTES = /\\([\s\S])|"((?:[^"\\]|\\[\s\S])*)"|'([^']*)'/g
 
@@ -60,19 +61,20 @@ export function splitShellWords(text: string): string[] | undefined {
 }
 
 const unquote = (_: string, escaped?: string, double?: string, single?: string): string =>
+  // In double quotes, a backslash escapes only these four characters.
   escaped ?? double?.replaceAll(/\\([\\"$`])/g, '$1') ?? single ?? ''
 
 /** Reads environment variables from a table or a list of NAME=value. */
 export function readEnvVars(fields: Fields, key: string): EnvVar[] {
   const value = fields.value(key)
   if (value === undefined) return []
-  if (Array.isArray(value)) return fields.list(key, (entry, path) => toAssignment(fields, entry, path)) ?? []
+  if (Array.isArray(value)) return fields.list(key, (entry, path) => parseAssignment(fields, entry, path)) ?? []
   return (
     fields.table(key, (inner) => inner.keys().flatMap((name) => toEnvVar(inner, name, inner.value(name)) ?? [])) ?? []
   )
 }
 
-function toAssignment(fields: Fields, value: Value, path: string): EnvVar | undefined {
+function parseAssignment(fields: Fields, value: Value, path: string): EnvVar | undefined {
   const text = toText(value, path, fields.report)
   if (text === undefined) return undefined
   const [name = ''] = text.split('=', 1)

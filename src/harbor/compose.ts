@@ -22,12 +22,12 @@ export function parseCompose(text: string, folder: string, report: Report): Comp
   const value = parseYaml(text, path, report)
   if (value === undefined) return undefined
   if (isTable(value))
-    return readTable(value, { path, report, dialect: COMPOSE_DIALECT }, (fields) => readFile(fields, folder))
+    return readTable(value, { path, report, dialect: COMPOSE_DIALECT }, (fields) => readComposeFile(fields, folder))
   report.refuse(path, 'wrong_type', 'A compose file must be a mapping.')
   return undefined
 }
 
-function readFile(fields: Fields, folder: string): Compose {
+function readComposeFile(fields: Fields, folder: string): Compose {
   for (const key of ['version', 'name'].filter(fields.has)) fields.warn(key, 'ignored_key', 'This key has no effect.')
   // Extension keys hold anchors; reading them marks them as known.
   for (const key of fields.keys().filter((each) => each.startsWith('x-'))) fields.has(key)
@@ -37,8 +37,9 @@ function readFile(fields: Fields, folder: string): Compose {
   return { services, volumes }
 }
 
+/** Returns the names of the volumes. Every option of a volume is refused, because no key of its table is read. */
 function readVolumes(fields: Fields): string[] {
-  for (const name of fields.keys().filter(fields.has)) fields.table(name, () => undefined)
+  for (const name of fields.keys()) fields.table(name, () => undefined)
   return fields.keys()
 }
 

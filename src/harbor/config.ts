@@ -98,7 +98,7 @@ const readAuthor = (fields: Fields): PackageInfo['authors'][number] => ({
   email: fields.text('email') ?? null,
 })
 
-/** Lists the networks that a `task.toml` declares for the agent, one per step. Undefined if it cannot be read. */
+/** Returns the networks that a `task.toml` declares for the agent, one per step, or undefined if it is invalid TOML. */
 export function readAgentNetworks(text: string): Network[] | undefined {
   const report = createReport()
   const table = parseToml(text, CONFIG_FILE, report)

@@ -53,7 +53,7 @@ export function readDockerfile(text: string): Dockerfile {
 
 const LINES_MAX = 3000
 const FLAGS_MAX = 1000
-/** Searching the end of a variable takes quadratic time in their number. */
+/** Bounds the time of the parser, which searches for the end of each variable in all of the remaining text. */
 const BRACED_VARIABLES_MAX = 1000
 
 export function parseDockerfile(text: string, path: string, report: Report): Dockerfile {

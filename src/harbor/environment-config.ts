@@ -55,7 +55,7 @@ function readImage(fields: Fields): string | null {
   return image
 }
 
-const MEGABYTES: Record<string, number> = { G: 1024, M: 1, K: 1 / 1024 }
+const MEGABYTES_PER_UNIT: Record<string, number> = { G: 1024, M: 1, K: 1 / 1024 }
 const SIZE = /^(\d{1,12}(?:\.\d{1,6})?)([GMK])$/
 
 /** Reads a size in megabytes, also from the deprecated key with a unit, such as `memory = "2G"`. */
@@ -73,10 +73,11 @@ function readMegabytes(fields: Fields, key: string, oldKey: string): number | un
   return converted ?? megabytes
 }
 
+/** Returns whole megabytes, or undefined for an invalid size or less than one megabyte. */
 function parseMegabytes(text: string): number | undefined {
-  const [, amount, unit = ''] = SIZE.exec(text.trim().toUpperCase()) ?? []
-  const factor = MEGABYTES[unit]
-  return amount && factor ? Math.trunc(Number(amount) * factor) || undefined : undefined
+  const [, amount = '', unit = ''] = SIZE.exec(text.trim().toUpperCase()) ?? []
+  const megabytes = Math.trunc(Number(amount) * (MEGABYTES_PER_UNIT[unit] ?? 0))
+  return megabytes === 0 ? undefined : megabytes
 }
 
 function readTpu(fields: Fields): EnvironmentResources['tpu'] {

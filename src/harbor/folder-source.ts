@@ -20,21 +20,24 @@ export async function openFolderSource(folder: string): Promise<FileSource> {
   }
 }
 
+/** Maximum number of files and folders that are inspected. */
+const INSPECTED_MAX = 2 * FILES_MAX
+
 async function listPaths(root: string, paths: readonly string[]): Promise<SourceListing> {
   const listing: SourceListing = { files: [], faults: [], isComplete: true }
   const pending = [...paths]
   for (let inspected = 0; pending.length > 0; inspected++) {
-    if (inspected > 2 * FILES_MAX) return { ...listing, isComplete: false }
-    const found = await inspectPath(root, pending.pop() ?? '')
-    if (found && 'folder' in found) pending.push(...(await listEntries(root, found.folder)))
-    else if (found) addEntry(found, listing)
+    if (inspected > INSPECTED_MAX) return { ...listing, isComplete: false }
+    const entry = await inspectPath(root, pending.pop() ?? '')
+    if (entry && 'folder' in entry) pending.push(...(await listEntries(root, entry.folder)))
+    else if (entry) addEntry(entry, listing)
   }
   return listing
 }
 
-function addEntry(found: SourceFile | SourceFault, { files, faults }: SourceListing): void {
-  if ('code' in found) faults.push(found)
-  else files.push(found)
+function addEntry(entry: SourceFile | SourceFault, { files, faults }: SourceListing): void {
+  if ('code' in entry) faults.push(entry)
+  else files.push(entry)
 }
 
 async function inspectPath(root: string, path: string): Promise<FolderEntry | undefined> {

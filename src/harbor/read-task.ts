@@ -7,6 +7,7 @@ import { ENVIRONMENT_FOLDER, readEnvironmentFiles } from './environment.ts'
 import { COMPOSE_BYTES_MAX, DEFAULT_LIMITS, INSTRUCTION_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
 import { createReport, type Report } from './report.ts'
 import { resolveTask, type TaskOutline } from './resolve.ts'
+import { MAIN_SERVICE } from './settings.ts'
 import { type FileSource, readText, type SourceFile } from './source.ts'
 import type { ComposeService, Task, TaskFinding } from './task.ts'
 import { hashFiles, listTaskFiles, type TaskFileOptions } from './task-files.ts'
@@ -106,8 +107,8 @@ const isCanary = (line: string): boolean => line.length <= CANARY_LENGTH_MAX && 
 export async function readDeclaredMemoryMb(source: FileSource): Promise<number | null> {
   const configMb = await readConfigMemoryMb(source)
   const services = await listServices(source)
-  const mainMb = services.find(({ name }) => name === 'main')?.resources.memoryMb ?? null
-  const sidecars = services.filter(({ name }) => name !== 'main')
+  const mainMb = services.find(({ name }) => name === MAIN_SERVICE)?.resources.memoryMb ?? null
+  const sidecars = services.filter(({ name }) => name !== MAIN_SERVICE)
   if (sidecars.length === 0) return mainMb ?? configMb
   const sidecarsMb = sidecars.reduce((sum, { resources }) => sum + (resources.memoryMb ?? DEFAULT_LIMITS.memoryMb), 0)
   return (mainMb ?? configMb ?? DEFAULT_LIMITS.memoryMb) + sidecarsMb

@@ -12,7 +12,7 @@ export type Report = {
   throwIfRefused(): void
 }
 
-/** Bounds the report of a hostile file. */
+/** Maximum number of refusals, and of warnings. It bounds the report of a hostile file. */
 const FINDINGS_MAX = 200
 
 export function createReport(): Report {

@@ -129,14 +129,14 @@ function findSolution({ files, environment, report }: ResolveContext, prefix: st
 
 const scriptName = (stem: string, os: Environment['os']): string => `${stem}.${os === 'windows' ? 'bat' : 'sh'}`
 
-function checkServices({ environment, report }: ResolveContext, users: readonly { service: string }[]): void {
+function checkServices({ environment, report }: ResolveContext, references: readonly { service: string }[]): void {
   const services = new Set([MAIN_SERVICE, ...(environment.compose?.services ?? []).map(({ name }) => name)])
-  for (const { service } of users.filter((user) => !services.has(user.service))) {
+  for (const { service } of references.filter((reference) => !services.has(reference.service))) {
     report.refuse('task.toml', 'unknown_service', `Unknown compose service ${service}.`)
   }
 }
 
-/** `hasTests` means that the image contains the tests, so nothing is uploaded to /tests. */
+/** The sandbox of a verifier. `hasTests` means that its image contains the tests, so nothing is uploaded to /tests. */
 type ResolvedVerifierSandbox = { sandbox: VerifierSandbox; hasTests: boolean }
 
 /** Resolves where the tests of a step run. Null stands for a task without steps. */

@@ -2,11 +2,10 @@ import { type Fields, isTable, toText, type Value } from './fields.ts'
 import type { CollectHook, EnvVar, Healthcheck, User } from './task.ts'
 import { parseWholeTemplate } from './template.ts'
 
-// Readers for settings that occur in several sections of task.toml.
-
 const ENV_NAME_LENGTH_MAX = 200
 const ENV_VARS_MAX = 1000
 
+/** Reads a table of environment variables or headers. */
 export function readEnv(fields: Fields, key: string): EnvVar[] {
   const table = fields.value(key)
   if (table === undefined) return []
@@ -64,7 +63,7 @@ export const readHealthcheck = (fields: Fields): Healthcheck => ({
 
 export const readCollectHook = (fields: Fields): CollectHook => ({
   command: fields.requiredText('command'),
-  service: readService(fields),
+  service: readServiceName(fields),
   timeoutSec: readTimeoutSec(fields, 'timeout_sec') ?? 60,
   user: readUser(fields),
 })
@@ -78,7 +77,8 @@ const SERVICE = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/
 
 export const isServiceName = (name: string): boolean => name.length <= 255 && SERVICE.test(name)
 
-export function readService(fields: Fields): string {
+/** Reads the name of the compose service that an artifact or a hook refers to. The default is the agent's service. */
+export function readServiceName(fields: Fields): string {
   const name = fields.text('service')?.trim()
   if (name !== undefined && !isServiceName(name)) {
     fields.refuse('service', 'invalid_value', 'Invalid compose service name.')

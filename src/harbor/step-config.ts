@@ -6,7 +6,7 @@ import {
   readCollectHook,
   readEnv,
   readHealthcheck,
-  readService,
+  readServiceName,
   readTimeoutSec,
   readUser,
 } from './settings.ts'
@@ -83,7 +83,7 @@ export const readArtifacts = (fields: Fields): TaskArtifact[] =>
 
 function readArtifact(fields: Fields): TaskArtifact {
   const source = fields.requiredText('source')
-  const service = readService(fields)
+  const service = readServiceName(fields)
   if (hasParent(source)) fields.refuse('source', 'invalid_value', 'The path must not contain "..".')
   if (service !== MAIN_SERVICE && !isAbsolute(source)) {
     fields.refuse('source', 'invalid_value', 'The path must be absolute for a service other than main.')

@@ -132,7 +132,9 @@ export const defaultIgnoreRules = (): IgnoreRules => buildIgnoreRules(DEFAULT_PA
 
 /** Line ends that Python recognises. Lines with other control characters are refused. */
 const LINE_ENDS = /\r\n|[\n\r\u2028\u2029]/
+/** A control character other than a tab. */
 const CONTROL = /[^\P{Cc}\t]/u
+/** White space except the byte order mark, which Python does not strip. */
 const SPACE = /[^\S\uFEFF]/
 
 /**
@@ -215,8 +217,8 @@ function normaliseSegments(segments: string[]): string[] {
   const isName = segments.length === 1 || (segments.length === 2 && segments[1] === '')
   const [first = '', ...rest] = segments
   const matchesAnywhere = first !== '' && first !== '**' && isName
-  const withStart = first === '' ? rest : segments
-  const anchored = matchesAnywhere ? ['**', ...segments] : withStart
+  const withoutLeadingSlash = first === '' ? rest : segments
+  const anchored = matchesAnywhere ? ['**', ...segments] : withoutLeadingSlash
   const closed = anchored.at(-1) === '' ? [...anchored.slice(0, -1), '**'] : anchored
   return closed.filter((segment, index) => segment !== '**' || closed[index - 1] !== '**')
 }

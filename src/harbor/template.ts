@@ -34,13 +34,14 @@ export function parseComposeTemplate(text: string): Template | undefined {
   return mergeTexts(template.map((part) => (part === DOLLAR ? '$' : part)))
 }
 
+/** Stands for `$$` until all other dollar signs have been checked. */
 const DOLLAR: Variable = { variable: '$', fallback: null }
 
-function splitTemplate(text: string, pattern: RegExp, variable: (match: RegExpExecArray) => Variable): Template {
+function splitTemplate(text: string, pattern: RegExp, toVariable: (match: RegExpExecArray) => Variable): Template {
   const parts: Template = []
   let end = 0
   for (const match of text.matchAll(pattern)) {
-    parts.push(text.slice(end, match.index), variable(match))
+    parts.push(text.slice(end, match.index), toVariable(match))
     end = match.index + match[0].length
   }
   return [...parts, text.slice(end)].filter((part) => part !== '')

@@ -16,7 +16,11 @@ const NODES_MAX = 10_000
  */
 export function parseYaml(text: string, path: string, report: Report): Value | undefined {
   if (isTooComplex(text)) {
-    report.refuse(path, 'too_complex', `The file has more than ${LINES_MAX} lines, or too many special characters.`)
+    report.refuse(
+      path,
+      'too_complex',
+      `The file has more than ${LINES_MAX} lines or ${MARKS_MAX} punctuation marks of YAML.`,
+    )
     return undefined
   }
   const document = parseDocument(text, {

@@ -82,16 +82,16 @@ async function downloadAll(
   options: DownloadOptions,
 ): Promise<DownloadOutcome> {
   const { tasks } = dataset
-  const known = tasks.flatMap(({ digest }) => (digest === null ? [] : [digest]))
-  const alreadyStored = options.reuse === false ? new Map<Digest, StoredTask>() : await deps.store.find(known)
+  const knownDigests = tasks.flatMap(({ digest }) => (digest === null ? [] : [digest]))
+  const alreadyStored = options.reuse === false ? new Map<Digest, StoredTask>() : await deps.store.find(knownDigests)
   const progress: DownloadProgress = { done: 0, total: tasks.length, bytes: 0 }
   const faults: TaskFault[] = []
   const finished = new Map<ResolvedTask, StoredTask>()
   await runInParallel(tasks, options.parallel ?? PARALLEL, options.signal, async (task, signal) => {
     if (faults.length >= FAULTS_MAX) return
     const stored = task.digest === null ? undefined : alreadyStored.get(task.digest)
-    const work: DownloadContext = { ...deps, open, options, signal, progress }
-    const result = stored ? await reuseTask(work, task, stored) : await downloadTask(work, task)
+    const context: DownloadContext = { ...deps, open, options, signal, progress }
+    const result = stored ? await reuseTask(context, task, stored) : await downloadTask(context, task)
     if ('reason' in result) faults.push(result)
     else finished.set(task, result)
     progress.done++
@@ -109,17 +109,17 @@ type DownloadContext = DownloadDeps & {
 
 /** Uses a stored task, which was verified when it was stored. Unpacks it only for `inspect`. */
 async function reuseTask(
-  work: DownloadContext,
+  context: DownloadContext,
   task: ResolvedTask,
   stored: StoredTask,
 ): Promise<StoredTask | TaskFault> {
-  const { store, scratch, options } = work
+  const { store, scratch, options } = context
   if (!options.inspect) return stored
   const folder = await mkdtemp(join(scratch, 'reading-'))
   try {
     const files = join(folder, task.name)
     const isIntact = await store.unpack(stored, files).then(() => true, rethrowUnlessDamaged)
-    if (!isIntact) return await downloadTask(work, task) // replaces the damaged copy
+    if (!isIntact) return await downloadTask(context, task) // replaces the damaged copy
     await options.inspect({ ...task, digest: stored.digest }, await openFolderSource(files))
     return stored
   } finally {
@@ -133,13 +133,13 @@ function rethrowUnlessDamaged(error: unknown): false {
   throw error
 }
 
-async function downloadTask(work: DownloadContext, task: ResolvedTask): Promise<StoredTask | TaskFault> {
-  const bytesMax = work.options.bytesMax ?? BYTES_MAX
-  if (work.progress.bytes > bytesMax) {
+async function downloadTask(context: DownloadContext, task: ResolvedTask): Promise<StoredTask | TaskFault> {
+  const bytesMax = context.options.bytesMax ?? BYTES_MAX
+  if (context.progress.bytes > bytesMax) {
     return { task: null, reason: 'too_large', detail: `The archives of the dataset have more than ${bytesMax} bytes.` }
   }
   try {
-    return await retryUnavailable(() => downloadOnce(work, task), work.retryTimer ?? retryTimer, work.signal)
+    return await retryUnavailable(() => downloadOnce(context, task), context.retryTimer ?? retryTimer, context.signal)
   } catch (error) {
     if (error instanceof TaskRefused || error instanceof TransferBroken) return error.fault
     throw error

@@ -265,8 +265,8 @@ function parseManifest(text: string): DatasetManifest | { refused: string } {
   const report = createReport()
   const table = parseToml(text, MANIFEST_FILE, report)
   if (!table) return { refused: `${MANIFEST_FILE}: ${report.refusals[0]?.message ?? ''}` }
-  const read = Manifest.safeParse(table)
-  if (read.success) return read.data
-  const [issue] = read.error.issues
+  const parsed = Manifest.safeParse(table)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
   return { refused: sanitizeText(`${MANIFEST_FILE}: ${issue?.path.join('.')} ${issue?.message}.`) }
 }

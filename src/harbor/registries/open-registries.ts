@@ -71,10 +71,10 @@ function combineRegistries(registries: readonly Registry[]): Registry {
 
 const DESCRIPTION_LENGTH_MAX = 5000
 const VERSION = /^\P{C}{1,200}$/u
-/** NUL or a lone surrogate in JSON. PostgreSQL stores neither. */
+/** An escape of NUL or of a lone surrogate in JSON, after an even number of backslashes. PostgreSQL stores neither. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i
 
-/** Refuses texts that cannot be stored, and shortens the description: the author of a dataset chose them. */
+/** Refuses untrusted texts of a dataset that cannot be stored, and shortens its description. */
 function toStorable(dataset: ResolvedDataset): Resolution {
   if (!VERSION.test(dataset.resolvedRef))
     return {

@@ -22,7 +22,8 @@ type PackageServer = {
   now: () => number
   timeoutMs?: number
 }
-type AccessToken = { value: string; until: number }
+/** An access token, and the time from which it must be renewed. */
+type AccessToken = { value: string; renewAtMs: number }
 /** Tokens by a hash of the personal key, so that the keys are not kept in memory. */
 export type TokenCache = Map<string, Promise<AccessToken>>
 
@@ -64,20 +65,21 @@ async function isExpired(response: Response): Promise<boolean> {
 
 /** Returns a token. Concurrent callers share one exchange. `rejected` is a token that the registry has rejected. */
 async function getToken(server: PackageServer, tokens: TokenCache, key: string, rejected?: string): Promise<string> {
-  const name = hashKey(key)
-  const pending = tokens.get(name)
+  const cacheKey = hashKey(key)
+  const pending = tokens.get(cacheKey)
   const cached = await pending
-  if (cached && cached.until > server.now() && cached.value !== rejected) return cached.value
-  const latest = tokens.get(name)
-  if (latest === pending) return (await cacheToken(tokens, name, exchangeKey(server, key))).value
+  if (cached && cached.renewAtMs > server.now() && cached.value !== rejected) return cached.value
+  const latest = tokens.get(cacheKey)
+  if (latest === pending) return (await cacheToken(tokens, cacheKey, exchangeKey(server, key))).value
   // While this call waited, another one replaced the token, or its exchange failed.
   return (await (latest ?? exchangeKey(server, key))).value
 }
 
-function cacheToken(tokens: TokenCache, name: string, exchange: Promise<AccessToken>): Promise<AccessToken> {
-  tokens.delete(name)
-  tokens.set(name, exchange)
-  exchange.catch(() => tokens.delete(name))
+/** Caches an exchange as the newest one. Removes the oldest if there are too many. */
+function cacheToken(tokens: TokenCache, cacheKey: string, exchange: Promise<AccessToken>): Promise<AccessToken> {
+  tokens.delete(cacheKey)
+  tokens.set(cacheKey, exchange)
+  exchange.catch(() => tokens.delete(cacheKey))
   const [oldest] = tokens.keys()
   if (tokens.size > TOKENS_MAX && oldest !== undefined) tokens.delete(oldest)
   return exchange
@@ -100,7 +102,7 @@ async function exchangeKey(server: PackageServer, key: string): Promise<AccessTo
   const { data } = ExchangeResponse.safeParse(parseUntrustedJson(text))
   if (!response.ok || !data)
     throw new RegistryUnavailable(`The registry answered ${response.status} to a personal key.`)
-  return { value: data.access_token, until: server.now() + data.expires_in * 1000 - MARGIN_MS }
+  return { value: data.access_token, renewAtMs: server.now() + data.expires_in * 1000 - MARGIN_MS }
 }
 
 /** Requires TLS for a long-lived key, except on this machine. */

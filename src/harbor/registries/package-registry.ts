@@ -43,7 +43,7 @@ type PackageRegistryOptions = {
 export function openPackageRegistry(options: PackageRegistryOptions): Registry {
   const server = { ...options, url: options.url.replace(/\/+$/, ''), now: options.now ?? Date.now }
   const tokens: TokenCache = new Map()
-  const context = ({ key, signal }: AccessOptions): PackageQueryContext => ({
+  const openContext = ({ key, signal }: AccessOptions): PackageQueryContext => ({
     access: openPackageAccess(server, tokens, key),
     retryTimer: options.retryTimer ?? retryTimer,
     signal,
@@ -51,11 +51,11 @@ export function openPackageRegistry(options: PackageRegistryOptions): Registry {
   return {
     name: options.name,
     resolve: (reference, { tasksMax = TASKS_MAX, ...access }) =>
-      resolve(context(access), reference, { registry: options.name, tasksMax }).catch(toResolution),
+      resolve(openContext(access), reference, { registry: options.name, tasksMax }).catch(toResolution),
     async open(_, access) {
-      const queryContext = context(access)
+      const context = openContext(access)
       return {
-        fetch: (task, signal) => fetchArchive(queryContext, task, signal),
+        fetch: (task, signal) => fetchArchive(context, task, signal),
         [Symbol.asyncDispose]: async () => undefined,
       }
     },
@@ -266,7 +266,7 @@ async function listFiles(context: PackageQueryContext, version: DatasetVersion):
     const page = await readPage(context, 'dataset_version_file', { ...query, ...toPageQuery(files.length) }, FileRow)
     files.push(...page.rows)
     if (files.length > FILES_MAX)
-      throw new RegistryUnavailable('The dataset lists too many files.', { isPermanent: true })
+      throw new RegistryUnavailable(`The dataset lists more than ${FILES_MAX} files.`, { isPermanent: true })
     if (page.rows.length < PAGE_SIZE) return files
   }
 }

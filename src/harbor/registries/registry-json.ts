@@ -56,7 +56,8 @@ const BYTES_MAX = 32 * 1024 * 1024
 export function openRegistryJson(options: RegistryJsonOptions): Registry {
   const { name, location } = options
   const isUrl = /^https?:/.test(location)
-  const allowed: AllowedLocations = { operatorOrigin: isUrl ? new URL(location).origin : undefined, hasFolder: !isUrl }
+  const operatorOrigin = isUrl ? new URL(location).origin : undefined
+  const allowed: AllowedLocations = { operatorOrigin, allowsFolders: !isUrl }
   const root = isUrl ? undefined : dirname(absolute(location))
   return {
     name,
@@ -109,9 +110,9 @@ async function download({ outbound, location, ...options }: RegistryJsonOptions,
 }
 
 async function readList(path: string): Promise<string> {
-  const found = await stat(path).catch(() => undefined)
-  if (!found?.isFile()) throw toBrokenRegistry('does not exist')
-  if (found.size > BYTES_MAX) throw toBrokenRegistry('is too large')
+  const file = await stat(path).catch(() => undefined)
+  if (!file?.isFile()) throw toBrokenRegistry('does not exist')
+  if (file.size > BYTES_MAX) throw toBrokenRegistry(`has more than ${BYTES_MAX} bytes`)
   return readFile(path, 'utf8')
 }
 
@@ -153,17 +154,16 @@ class EntryInvalid extends Error {
   override name = 'EntryInvalid'
 }
 
-/** Locations that a list may refer to. */
-type AllowedLocations = { operatorOrigin: string | undefined; hasFolder: boolean }
+/** Locations of tasks that a list may refer to. Git URLs of `operatorOrigin` may be private; others must be public. */
+type AllowedLocations = { operatorOrigin: string | undefined; allowsFolders: boolean }
 
 function resolveTasks(entry: RegistryJsonEntry, org: string, allowed: AllowedLocations): ResolvedTask[] {
   return entry.tasks.map((task) => {
-    const [ownName = '', ...rest] = task.name.split('/').toReversed()
-    const name = { org: rest[0] ?? org, name: ownName }
-    if (rest.length > 1 || !isNamePart(name.org) || !isNamePart(ownName)) {
+    const [name = '', taskOrg = org, ...rest] = task.name.split('/').toReversed()
+    if (rest.length > 0 || !isNamePart(taskOrg) || !isNamePart(name)) {
       throw new EntryInvalid(`${sanitizeText(task.name)} is not a valid task name.`)
     }
-    return { ...name, digest: null, at: resolveLocation(task, allowed) }
+    return { org: taskOrg, name, digest: null, at: resolveLocation(task, allowed) }
   })
 }
 
@@ -173,17 +173,17 @@ function resolveLocation(
   { name, git_url: url, git_commit_id: commit, path }: z.infer<typeof ListedTask>,
   allowed: AllowedLocations,
 ): TaskLocation {
-  const fail = (problem: string) => new EntryInvalid(`${sanitizeText(name)}: ${problem}`)
+  const toInvalid = (problem: string) => new EntryInvalid(`${sanitizeText(name)}: ${problem}`)
   const cleanPath = path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
   if (cleanPath !== '' && cleanPath !== '.' && findPathFault(cleanPath))
-    throw fail('its path is invalid or leads out of the repository.')
+    throw toInvalid('its path is invalid or leads out of the repository.')
   if (!url) {
-    if (!allowed.hasFolder || cleanPath === '' || cleanPath === '.') throw fail('it has no git_url.')
+    if (!allowed.allowsFolders || cleanPath === '' || cleanPath === '.') throw toInvalid('it has no git_url.')
     return { kind: 'folder', path: cleanPath }
   }
-  if (!commit || !COMMIT.test(commit)) throw fail('its git_commit_id must be a full commit id.')
+  if (!commit || !COMMIT.test(commit)) throw toInvalid('its git_commit_id must be a full commit id.')
   const refusal = findGitUrlRefusal(url, allowed.operatorOrigin)
-  if (refusal) throw fail(`its git_url is not allowed (${refusal}).`)
+  if (refusal) throw toInvalid(`its git_url is not allowed (${refusal}).`)
   return { kind: 'git', url, commit, path: cleanPath === '' ? '.' : cleanPath }
 }
 

@@ -4,8 +4,6 @@ import { compareCodePoints } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { type DatasetReference, formatRef, LATEST } from './registry.ts'
 
-// Pure functions of plain data. They run in a thread, because a list has up to 32 MiB and its author is not trusted.
-
 export type ListLookupInput = { text: string; reference: DatasetReference; tasksMax: number }
 
 /** Result of a lookup, small enough for the event loop. */
@@ -18,7 +16,10 @@ export type ListLookup =
 /** Maximum number of versions that are listed if the requested one does not exist. */
 const VERSIONS_MAX = 100
 
-/** Parses a registry.json and finds the version that a reference names. */
+/**
+ * Parses a registry.json and finds the version that a reference names. Runs in a thread, because a list has up to 32 MiB
+ * and is untrusted.
+ */
 export function lookUpInList({ text, reference, tasksMax }: ListLookupInput): ListLookup {
   const entries = parseEntries(text)
   if (!entries) return { kind: 'broken' }
@@ -97,6 +98,9 @@ const VERSION =
   /^v?(?:(?<epoch>\d{1,9})!)?(?<release>\d{1,9}(?:\.\d{1,9})*)(?:[._-]?(?<stage>a|b|rc|alpha|beta|c)[._-]?(?<pre>\d{0,9}))?(?:[._-]?post[._-]?(?<post>\d{0,9}))?(?:[._-]?dev[._-]?(?<dev>\d{0,9}))?$/i
 const STAGES: Record<string, number> = { a: 0, alpha: 0, b: 1, beta: 1, c: 2, rc: 2 }
 const FINAL_STAGE = 3
+/** Rank of a version that is not a development version. Greater than every number of nine digits. */
+const NO_DEV_RANK = 1e9
+/** Number of parts that are compared: `1.2` equals `1.2.0`. */
 const PARTS_MAX = 8
 
 /** Converts a version to numbers that are compared lexicographically. */
@@ -109,20 +113,16 @@ function rankVersion(text: string): number[] | undefined {
     Number(epoch ?? 0),
     ...padded,
     ...rankSuffix(stage, pre, dev, post),
-    ...rankNumber(post, -1),
-    ...rankNumber(dev, 1e9),
+    post === undefined ? -1 : Number(post),
+    dev === undefined ? NO_DEV_RANK : Number(dev),
   ]
 }
 
 /** Ranks pre-releases. A plain development version precedes all other versions of its release. */
-function rankSuffix(stage: string | undefined, pre: string | undefined, dev?: string, post?: string): number[] {
-  if (stage !== undefined) return [STAGES[stage.toLowerCase()] ?? 0, Number(pre || 0)]
+function rankSuffix(stage: string | undefined, pre = '', dev?: string, post?: string): number[] {
+  if (stage !== undefined) return [STAGES[stage.toLowerCase()] ?? 0, Number(pre)]
   return dev !== undefined && post === undefined ? [-1, 0] : [FINAL_STAGE, 0]
 }
-
-const rankNumber = (number: string | undefined, whenAbsent: number): number[] => [
-  number === undefined ? whenAbsent : Number(number || 0),
-]
 
 function compareRanks(a: readonly number[], b: readonly number[]): number {
   const differing = a.findIndex((value, index) => value !== b[index])

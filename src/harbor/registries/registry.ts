@@ -145,9 +145,9 @@ export function parseReference(text: string): DatasetReference | { refused: stri
   if (name === undefined) return { refused: `Write the dataset as org/name: ${sanitizeText(text)} has no slash.` }
   if (rest.length > 0 || !isNamePart(org) || !isNamePart(name))
     return { refused: `${sanitizeText(path)} is not org/name.` }
-  const read = parseRef(ref)
-  return read
-    ? { org, name, ref: read }
+  const parsedRef = parseRef(ref)
+  return parsedRef
+    ? { org, name, ref: parsedRef }
     : { refused: `${sanitizeText(ref)} is not a tag, a revision or a sha256: digest.` }
 }
 

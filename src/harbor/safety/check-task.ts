@@ -117,9 +117,9 @@ async function listTaskFolders(folder: string): Promise<string[]> {
 }
 
 /** Maximum number of bytes scanned per file. Larger text files get a warning. */
-const SCANNED_BYTES_MAX = 1024 * 1024
+const SCANNED_FILE_BYTES_MAX = 1024 * 1024
 /** Maximum number of bytes scanned per task. */
-const SCANNED_TOTAL_MAX = 32 * 1024 * 1024
+const SCANNED_TASK_BYTES_MAX = 32 * 1024 * 1024
 
 /** Reads a task for the rules. Each file is read once, up to a limit. */
 export async function readContents(source: FileSource, options?: TaskFileOptions): Promise<TaskContents> {
@@ -148,13 +148,13 @@ async function scanFiles(source: FileSource, listed: SourceFile[]): Promise<Scan
 
 /** Selects the files to scan. Files that rules know by name come first, so that other files cannot crowd them out. */
 function selectScanned(listed: SourceFile[]): SourceFile[] {
-  const weight = ({ path }: SourceFile) => (/^(?:[^/]+|environment\/[^/]+|.*\.(?:sh|toml|ya?ml))$/.test(path) ? 0 : 1)
+  const rank = ({ path }: SourceFile) => (/^(?:[^/]+|environment\/[^/]+|.*\.(?:sh|toml|ya?ml))$/.test(path) ? 0 : 1)
   let total = 0
   return listed
-    .toSorted((a, b) => weight(a) - weight(b))
+    .toSorted((a, b) => rank(a) - rank(b))
     .filter(({ bytes }) => {
-      total += Math.min(bytes, SCANNED_BYTES_MAX)
-      return total <= SCANNED_TOTAL_MAX
+      total += Math.min(bytes, SCANNED_FILE_BYTES_MAX)
+      return total <= SCANNED_TASK_BYTES_MAX
     })
 }
 
@@ -164,8 +164,8 @@ async function readHead(source: FileSource, path: string): Promise<Pick<ScannedF
   for await (const chunk of await source.open(path)) {
     chunks.push(chunk)
     length += chunk.length
-    if (length > SCANNED_BYTES_MAX) break
+    if (length > SCANNED_FILE_BYTES_MAX) break
   }
   const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
-  return { bytes: bytes.subarray(0, SCANNED_BYTES_MAX), isWhole: length <= SCANNED_BYTES_MAX }
+  return { bytes: bytes.subarray(0, SCANNED_FILE_BYTES_MAX), isWhole: length <= SCANNED_FILE_BYTES_MAX }
 }

@@ -8,7 +8,7 @@ export type CheckTasks = typeof tasks
 
 serveTasks(tasks)
 
-/** Buffers arrive from the main thread as plain arrays of bytes. */
+/** Applies the rules. Buffers arrive from the main thread as plain arrays of bytes. */
 function applyToContents({ contents, buildHosts }: SafetyCheckOptions & { contents: TaskContents }): SafetyCheck {
   const scanned = contents.scanned.map((file) => ({ ...file, bytes: Buffer.from(file.bytes) }))
   return applyRules({ ...contents, scanned }, buildHosts)

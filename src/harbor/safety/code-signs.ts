@@ -1,16 +1,16 @@
-/** `unless`: a pattern whose presence makes the code harmless. */
+/** A pattern of code that makes a verifier weak. `unless`: a pattern whose presence makes the code harmless. */
 type CodeSign = { pattern: RegExp; unless?: RegExp; reason: string }
 
 /** Joins patterns of one sign. */
 const anyOf = (...patterns: readonly RegExp[]): RegExp =>
   new RegExp(patterns.map(({ source }) => source).join('|'), 'm')
 
-/** A field of loaded data. Names in capitals and of the tests' own cases are left out. */
+/** A field of loaded data. Constants and names of expected values, such as `EXPECTED` and `case`, are left out. */
 const FIELD =
   /(?<![\w.])(?!\w*(?:case|environ|expected|fixture|golden|reference|test|truth|want))[a-z_]\w*(?:\[["'f]|\.get\(\s*["'])/
 const TESTS_FOLDER = /(?:["']\/tests\b|__file__)/
 
-/** Signs that tests execute or load the candidate's files, or ask a process that it left running. */
+/** Signs that tests execute or load files of the submission, or connect to a process that the agent left running. */
 export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
   py: [
     {
@@ -28,7 +28,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
         /\bpytest\.main\b|(?<!\w)patch\(\s*(?![rf]?["'\s)]|target\s*=\s*["'])/,
         /\b(?:globals|vars|locals)\(\)(?:\.update|\s*\[)|\b__dict__\.update\b/,
         /\bload_extension\b|\b(?:import|from) (?:jinja2|mako)\b|\bbuiltins\b|\b__builtins__|\b__(?:globals|subclasses)__/,
-        // Functions that run a text, also under another name.
+        // Functions that execute a string as code, also under another name.
         /\b(?:exec|eval)\s*\(|=\s*(?:exec|eval)\b|[(,]\s*(?:exec|eval)\s*[,)]/,
         /\b(?:sympify|parse_expr|parse_latex|numexpr)\b|\.query\((?!\s*["'])|\b(?:timeit|cProfile|codeop)\b/,
         /\bprofile\.run|\b(?:import|from) trace\b|\btrace\.Trace\b|\bInteractive(?:Interpreter|Console)\b|\bcode\.interact\b/,
@@ -47,7 +47,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
       ),
       reason: 'loads data that can contain code',
     },
-    { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the candidate' },
+    { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the submission' },
     {
       // Two files of the same size and time of change are taken for equal unless `shallow` is false.
       pattern: /\bfilecmp\.\w+\(|\bfrom filecmp import\b/,
@@ -79,7 +79,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
     },
     {
       pattern: /localhost|127\.0\.0\.1|0\.0\.0\.0|\bsocket\b|\bparamiko\b|\bselenium\b|\bplaywright\b/,
-      reason: 'asks a process of the candidate',
+      reason: 'connects to a process of the submission',
     },
   ],
   js: [{ pattern: /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(/, reason: 'loads code' }],

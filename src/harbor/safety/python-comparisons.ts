@@ -4,6 +4,7 @@ import { insideBrackets, operandsBeside, outsideBrackets, splitArguments } from 
 const COMPARED = 'compares files of the submission with each other'
 const SELF_COMPARED = 'compares the submission only with itself'
 
+/** Calls that compare their first two arguments for equality. */
 const PAIR =
   /(?<!\w)(?:assert(?:Almost|Dict|List|Set|Tuple|Sequence|Count|MultiLine)?Equals?|assert_(?:frame|series|array|almost)_equal|assert_allclose|allclose|array_equal|isclose|SequenceMatcher)\s*\(/g
 const DIFFERENCE = /(?<!\w)f?abs\s*\(/g
@@ -20,18 +21,19 @@ export function findComparison(flow: PythonFlow, scope: PythonScope, code: strin
   const areSubmittedFiles = (paths: readonly string[]): boolean =>
     paths.slice(0, 2).every((path) => isSubmittedPath(flow, scope, path))
   const isComparing =
-    listEqualities(flow, code).some(haveDifferentOrigins) || listCalls(flow, code, FILES).some(areSubmittedFiles)
+    listEqualities(flow, code).some(haveDifferentOrigins) ||
+    listCallArguments(flow, code, FILES).some(areSubmittedFiles)
   return isComparing ? COMPARED : undefined
 }
 
 /** Lists the pairs of operands that a statement compares for equality. */
 function* listEqualities(flow: PythonFlow, code: string): Generator<Operands> {
   yield* listOperands(flow, code, /[=!]=|\.equals\(/g)
-  for (const args of listCalls(flow, code, PAIR)) {
+  for (const args of listCallArguments(flow, code, PAIR)) {
     const [one = '', other = ''] = args[0] === 'None' ? args.slice(1) : args
     yield [one, other]
   }
-  for (const [difference = ''] of listCalls(flow, code, DIFFERENCE)) yield splitDifference(difference)
+  for (const [difference = ''] of listCallArguments(flow, code, DIFFERENCE)) yield splitDifference(difference)
 }
 
 /** Lists the operands beside an operator. */
@@ -42,7 +44,7 @@ function* listOperands(flow: PythonFlow, code: string, pattern: RegExp): Generat
   }
 }
 
-/** Splits a difference at its first minus that is in no bracket. */
+/** Splits a difference at its first minus outside of brackets that follows an operand. */
 function splitDifference(code: string): Operands {
   const isMinus = (at: number): boolean => code[at] === '-' && /[\w)\]'] ?$/.test(code.slice(0, at))
   const minus = outsideBrackets(code).find(isMinus)
@@ -50,9 +52,9 @@ function splitDifference(code: string): Operands {
 }
 
 function isSubmittedPath(flow: PythonFlow, scope: PythonScope, path: string): boolean {
-  const { texts, isTest } = evaluate(flow, scope, path)
+  const { texts, isTestPath } = evaluate(flow, scope, path)
   const absolute = [...texts].filter((text) => text.startsWith('/'))
-  return !isTest && texts.size > 0 && (absolute.length === 0 || absolute.some(flow.isSubmitted))
+  return !isTestPath && texts.size > 0 && (absolute.length === 0 || absolute.some(flow.isSubmitted))
 }
 
 /**
@@ -73,7 +75,7 @@ const comparesContents = (flow: PythonFlow): boolean =>
     ({ scope, code }) =>
       ABSENCE.test(code) ||
       listPairs(flow, code).some((pair) => !pair.some((side) => isFormOperand(flow, scope, side))) ||
-      listCalls(flow, code, CALL).some(
+      listCallArguments(flow, code, CALL).some(
         ([one = '', other = '']) => other !== '' && !/^\w+ ?=/.test(other) && one !== '',
       ),
   )
@@ -91,9 +93,9 @@ function isFormOperand(flow: PythonFlow, scope: PythonScope, code: string): bool
   return sizes.size > 0 && origins.size + numbers.size === 0
 }
 
-/** Contents of submitted files that a comparison uses. No parts: the whole. */
+/** Contents of submitted files that a comparison uses: these parts, or the whole files if there are none. */
 type ComparedContents = { files: Set<string>; parts: Set<string> }
-type Operand = ComparedContents & { isSize: boolean; isOwn: boolean }
+type Operand = ComparedContents & { isSize: boolean; isFromTests: boolean }
 
 /**
  * Returns a reason if contents of the submission are compared with each other, and nowhere with a value of the tests: two
@@ -102,10 +104,10 @@ type Operand = ComparedContents & { isSize: boolean; isOwn: boolean }
  */
 export function findSelfComparison(flow: PythonFlow, readOthers: () => readonly PythonFlow[]): string | undefined {
   const hasAssertions = flow.statements.some(({ code }) => ASSERTION.test(code))
-  const found = flow.statements
+  const selfComparisons = flow.statements
     .filter(({ code }) => (hasAssertions ? DECIDING : /./).test(code))
     .flatMap(({ scope, code }) => [...listSelfComparisons(flow, scope, code)])
-  if (found.length === 0) return undefined
+  if (selfComparisons.length === 0) return undefined
   const anchors = [flow, ...readOthers()].flatMap((each) =>
     each.statements.flatMap(({ scope, code }) => [...listAnchors(each, scope, code)]),
   )
@@ -115,7 +117,7 @@ export function findSelfComparison(flow: PythonFlow, readOthers: () => readonly 
         !files.isDisjointFrom(anchor.files) &&
         (parts.size === 0 || anchor.parts.size === 0 || !parts.isDisjointFrom(anchor.parts)),
     )
-  return found.every(isAnchored) ? undefined : SELF_COMPARED
+  return selfComparisons.every(isAnchored) ? undefined : SELF_COMPARED
 }
 
 const ASSERTION = /^assert\b|\.assert[A-Z_]/
@@ -124,19 +126,19 @@ const DECIDING =
   /^assert\b|assert[A-Z_]|^return\b|^\w+ ?= ?[^({]+ ?[=!]= ?|^\w+ ?= ?f?abs\(|^(?:missing|extra|unexpected|diff)\w* ?=/
 
 function readOperand(flow: PythonFlow, scope: PythonScope, code: string): Operand {
-  const { origins, numbers, sizes, parts, isOwn } = evaluate(flow, scope, code)
+  const { origins, numbers, sizes, parts, isFromTests } = evaluate(flow, scope, code)
   const files = new Set([...origins, ...numbers, ...sizes])
   files.delete(UNKNOWN_ORIGIN)
-  return { files, parts, isSize: origins.size + numbers.size === 0, isOwn }
+  return { files, parts, isSize: origins.size + numbers.size === 0, isFromTests }
 }
 
 function* listSelfComparisons(flow: PythonFlow, scope: PythonScope, code: string): Generator<ComparedContents> {
-  // An assertion that two contents differ expects nothing of them.
+  // `assert a != b` says nothing about the contents, so its operands are not compared.
   const equal = code.startsWith('assert ') ? code.replaceAll('!=', ' , ') : code
   const equalities = [...listEqualities(flow, equal)]
   for (const [left, right] of [...equalities, ...listInclusions(flow, code)]) {
     const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
-    const areSubmitted = one.files.size > 0 && other.files.size > 0 && !one.isOwn && !other.isOwn
+    const areSubmitted = one.files.size > 0 && other.files.size > 0 && !one.isFromTests && !other.isFromTests
     if (!areSubmitted || restoreStrings(flow, left) === restoreStrings(flow, right)) continue
     // The order, uniqueness or length of a part is a check of its form, which a check of another part complements.
     const isForm = one.isSize || other.isSize || one.parts.symmetricDifference(other.parts).size === 0
@@ -151,7 +153,9 @@ function* listInclusions(flow: PythonFlow, code: string): Generator<Operands> {
   yield* listOperands(flow, code, MEMBERSHIP)
   yield* listOperands(flow, code, INCLUSION)
   if (SET_DIFFERENCE.test(code)) yield* listOperands(flow, code, / [-^] /g)
-  for (const [all = ''] of listCalls(flow, code, /\blen\(set\((?=.*\)\) ?== ?1\b)/g)) yield [all, `sorted(${all})`]
+  // `len(set(x)) == 1`: all entries of x must be equal. The operands differ in spelling, because equal ones are skipped.
+  for (const [all = ''] of listCallArguments(flow, code, /\blen\(set\((?=.*\)\) ?== ?1\b)/g))
+    yield [all, `sorted(${all})`]
 }
 
 /** Operators and methods that look for one value in another. */
@@ -174,10 +178,11 @@ const FORM =
 function* listPairs(flow: PythonFlow, code: string): Generator<Operands> {
   yield* listEqualities(flow, code)
   for (const operator of [MEMBERSHIP, INCLUSION, RELATION]) yield* listOperands(flow, code, operator)
-  for (const [one = '', other = ''] of listCalls(flow, code, SEARCH)) yield [one, other]
+  for (const [one = '', other = ''] of listCallArguments(flow, code, SEARCH)) yield [one, other]
   yield* listOwnCalls(flow, code)
 }
 
+/** Yields the contents of the submission that a statement compares with a value of the tests. */
 function* listAnchors(flow: PythonFlow, scope: PythonScope, code: string): Generator<ComparedContents> {
   for (const [left, right] of listPairs(flow, code)) {
     const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
@@ -189,9 +194,9 @@ function* listAnchors(flow: PythonFlow, scope: PythonScope, code: string): Gener
 
 /** Returns true if contents are compared with a value that is not the submission's and not trivial. */
 function isAnchor(flow: PythonFlow, content: Operand, other: Operand, code: string): boolean {
-  const isOwn = other.isOwn || content.isOwn || other.files.size === 0
-  const saysSomething = content.isOwn || !TRIVIAL.test(restoreStrings(flow, code))
-  return content.files.size > 0 && !content.isSize && isOwn && saysSomething
+  const involvesTests = other.isFromTests || content.isFromTests || other.files.size === 0
+  const isMeaningful = content.isFromTests || !TRIVIAL.test(restoreStrings(flow, code))
+  return content.files.size > 0 && !content.isSize && involvesTests && isMeaningful
 }
 
 /** Replaces the numbers of strings in code by the strings themselves. */
@@ -202,20 +207,28 @@ const restoreStrings = (flow: PythonFlow, code: string): string =>
 function* listOwnCalls(flow: PythonFlow, code: string): Generator<Operands> {
   const calls = [...code.matchAll(/(?<![\w.])(\w+)\s*\(/g)].filter(([, name = '']) => flow.functions.has(name))
   for (const [call] of calls)
-    for (const args of listCalls(flow, code, new RegExp(`(?<![\\w.])${call.replace('(', '\\(')}`, 'g')))
-      yield* args.flatMap((one, at) => args.slice(at + 1, at + 5).map((other): Operands => [one, other]))
+    for (const args of listCallArguments(flow, code, new RegExp(`(?<![\\w.])${call.replace('(', '\\(')}`, 'g')))
+      yield* args.flatMap((one, at) => args.slice(at + 1, at + 1 + PAIRED_MAX).map((other): Operands => [one, other]))
 }
 
-/** Arguments of a call, and the code after it. */
-type CallArguments = string[] & { behind: string }
+/** Maximum number of following arguments with which an argument is paired. Bounds the number of pairs. */
+const PAIRED_MAX = 4
 
-/** Lists the arguments of calls in a statement. */
-export function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<CallArguments> {
+/** Yields the arguments of each call in a statement that a pattern finds. The pattern ends with the opening bracket. */
+export function* listCallArguments(flow: PythonFlow, code: string, pattern: RegExp): Generator<string[]> {
+  for (const { args } of listCalls(flow, code, pattern)) yield args
+}
+
+/** A call in a statement. `rest`: the code after it. */
+type PythonCall = { args: string[]; rest: string }
+
+/** Yields each call in a statement that a pattern finds. The pattern ends with the opening bracket. */
+export function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<PythonCall> {
   for (const { 0: call, index } of code.matchAll(pattern)) {
     countExamined(flow, code.length)
     const open = index + call.length
     const inside = insideBrackets(code, open - 1)
-    yield Object.assign(splitArguments(inside), { behind: code.slice(open + inside.length + 1) })
+    yield { args: splitArguments(inside), rest: code.slice(open + inside.length + 1) }
   }
 }
 

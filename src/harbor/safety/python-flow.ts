@@ -6,9 +6,6 @@ import {
   splitPython,
 } from './python-statements.ts'
 
-// Follows contents of submitted files through the variables and functions of a Python file. Names that are not resolved,
-// such as imported ones, hold nothing of the submission.
-
 /** Contents that a Python value may have. */
 type PythonValue = {
   /** Submitted files whose text the value contains. */
@@ -22,9 +19,9 @@ type PythonValue = {
   /** Path-like strings that the value is built of. */
   texts: Set<string>
   /** The value names a path of the tests. */
-  isTest: boolean
-  /** The value contains contents of files that are not the submission's. */
-  isOwn: boolean
+  isTestPath: boolean
+  /** The value contains contents of files that do not belong to the submission. */
+  isFromTests: boolean
   /** The value is a parameter for which no argument is known. */
   isUnknown: boolean
   /** The value is an opened file or buffer, not a name. */
@@ -53,9 +50,9 @@ export type PythonFlow = {
 /** Thrown for code that takes too long to follow. */
 export class UnfollowablePython extends Error {}
 
-/** Maximum length of a statement that does not only list values. Some patterns take time quadratic in the length. */
-const STATEMENT_MAX = 5_000
-const DATA = /^[\w ]*= ?(?:[\s\d.,'[\]{}():+-]|True|False|None|\de-?\d)*$/
+/** Maximum length of a statement, because some patterns take time quadratic in it. Longer ones may only assign constants. */
+const STATEMENT_LENGTH_MAX = 5_000
+const CONSTANTS = /^[\w ]*= ?(?:[\s\d.,'[\]{}():+-]|True|False|None|\de-?\d)*$/
 const EXAMINED_MAX = 10_000_000
 
 /** Counts examined characters. Throws UnfollowablePython when a check has taken too many. */
@@ -69,11 +66,14 @@ export const UNKNOWN_ORIGIN = '?'
 
 const ROUNDS_MAX = 20
 
-/** Follows the values of a Python file until nothing new is found. Throws UnfollowablePython. */
+/**
+ * Follows contents of submitted files through the variables and functions of a Python file until nothing new is found.
+ * Names that are not resolved, such as imported ones, hold nothing of the submission. Throws UnfollowablePython.
+ */
 export function readFlow(source: string, submission: readonly string[]): PythonFlow {
   const { strings, ...all } = splitPython(source)
-  const statements = all.statements.filter(({ code }) => code.length <= STATEMENT_MAX || !DATA.test(code))
-  if (statements.some(({ code }) => code.length > STATEMENT_MAX)) throw new UnfollowablePython()
+  const statements = all.statements.filter(({ code }) => code.length <= STATEMENT_LENGTH_MAX || !CONSTANTS.test(code))
+  if (statements.some(({ code }) => code.length > STATEMENT_LENGTH_MAX)) throw new UnfollowablePython()
   const functions = new Map<string, PythonFunction>()
   const flow: PythonFlow = {
     statements: placeInScopes(statements, functions),
@@ -107,9 +107,9 @@ function placeInScopes(
       .map((text) => /^\*{0,2}(\w+)/.exec(text)?.[1] ?? '')
       .filter((param) => !/^(?:self|cls)?$/.test(param))
     const inner: PythonScope = { parent: scope, names: new Map(), owner: undefined }
-    const found = { name, params, scope: inner, result: emptyValue() }
-    inner.owner = found
-    functions.set(name, found)
+    const definition = { name, params, scope: inner, result: emptyValue() }
+    inner.owner = definition
+    functions.set(name, definition)
     open.push({ indent, scope: inner })
     return { scope: inner, code: '' }
   })
@@ -121,14 +121,14 @@ const emptyValue = (): PythonValue => ({
   sizes: new Set(),
   parts: new Set(),
   texts: new Set(),
-  isTest: false,
-  isOwn: false,
+  isTestPath: false,
+  isFromTests: false,
   isUnknown: false,
   isHandle: false,
 })
 
 const SETS = ['origins', 'numbers', 'sizes', 'parts', 'texts'] as const
-const FLAGS = ['isTest', 'isOwn', 'isUnknown', 'isHandle'] as const
+const FLAGS = ['isTestPath', 'isFromTests', 'isUnknown', 'isHandle'] as const
 
 /** Adds a value to another. Returns true if that changes it. */
 function addValue(target: PythonValue, added: PythonValue): boolean {
@@ -145,8 +145,8 @@ function runRound(flow: PythonFlow): boolean {
   // Every step must run, whatever the others found.
   const changes = flow.statements.flatMap(({ scope, code }) => [
     ...listAssignments(code).flatMap(({ names, value }) => {
-      const held = evaluate(flow, scope, value)
-      return names.map((name) => assign(scope, name, held))
+      const assigned = evaluate(flow, scope, value)
+      return names.map((name) => assign(scope, name, assigned))
     }),
     recordReturn(flow, scope, code),
     passArguments(flow, scope, code),
@@ -245,8 +245,10 @@ const NUMBER = /^(?:int|float|sum|bool|round|abs|len)\s*(?=\()/
 /** A key or a query that selects a part of data. */
 const PART = /(?:\[|\b(?:get|pop|execute|read_sql\w*|find\w*|select\w*|xpath|nth)\()\s*'(\d+)'/g
 const FIELD = /^(?:\[\s*'|\.get\(\s*')/
-const FIELD_LENGTH = 8
-const OWN_NAME = /case|environ|expected|fixture|golden|reference|test|truth|want/
+/** Number of characters after a name in which a field is searched. */
+const FIELD_SEARCH_LENGTH = 8
+/** Parts of variable names that tests use for their cases and expected values. */
+const TEST_NAME = /case|environ|expected|fixture|golden|reference|test|truth|want/
 const NAME = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*(?!\s*=[^=])/g
 
 /** Returns the contents that an expression may have. */
@@ -256,7 +258,7 @@ export function evaluate(flow: PythonFlow, scope: PythonScope, expression: strin
   if (NUMBER.test(code) && isOneCall(code)) return toCount(evaluate(flow, scope, code.replace(NUMBER, '')), code)
   const value = evaluateNames(flow, scope, code)
   for (const text of listStrings(flow, code, /'(\d+)'/g)) addText(value, text)
-  if (/\b__file__\b/.test(code)) value.isTest = true
+  if (/\b__file__\b/.test(code)) value.isTestPath = true
   for (const text of listStrings(flow, code, PART)) value.parts.add(text)
   value.isHandle = HANDLE.test(code) ? isOneCall(code) : value.isHandle && /^[\w.]+$/.test(code)
   return isRead(flow, code) ? readFile(flow, value) : value
@@ -271,8 +273,8 @@ function evaluateNames(flow: PythonFlow, scope: PythonScope, code: string): Pyth
   for (const { 0: name, index } of blankSubscripts(flow, code).matchAll(NAME)) {
     const known = lookUp(flow, scope, name)
     if (known) addValue(value, known)
-    const behind = code.slice(index + name.length, index + name.length + FIELD_LENGTH)
-    if (known?.isUnknown && FIELD.test(behind) && isDataName(name)) value.origins.add(UNKNOWN_ORIGIN)
+    const next = code.slice(index + name.length, index + name.length + FIELD_SEARCH_LENGTH)
+    if (known?.isUnknown && FIELD.test(next) && isDataName(name)) value.origins.add(UNKNOWN_ORIGIN)
     for (const base of flow.readers.get(name.replace('self.', '')) ?? []) value.texts.add(base)
   }
   return value
@@ -291,12 +293,12 @@ function blankSubscripts(flow: PythonFlow, code: string): string {
   return blanked
 }
 
-/** Reports whether a variable may hold data of the submission. Constants and names of the tests' own cases do not. */
-const isDataName = (name: string): boolean => name === name.toLowerCase() && !OWN_NAME.test(name)
+/** Returns true if a variable may hold data of the submission. Constants and expected values of the tests do not. */
+const isDataName = (name: string): boolean => name === name.toLowerCase() && !TEST_NAME.test(name)
 
 /** Returns the number or the length that a call such as `int` or `len` returns for a value. */
-function toCount({ origins, numbers, sizes, parts, isOwn }: PythonValue, call: string): PythonValue {
-  const counted = { ...emptyValue(), parts, isOwn }
+function toCount({ origins, numbers, sizes, parts, isFromTests }: PythonValue, call: string): PythonValue {
+  const counted = { ...emptyValue(), parts, isFromTests }
   return call.startsWith('len')
     ? { ...counted, sizes: origins.union(numbers).union(sizes) }
     : { ...counted, numbers: origins.union(numbers), sizes }
@@ -309,7 +311,7 @@ const isOneCall = (code: string): boolean => {
 
 function addText(value: PythonValue, literal: string): void {
   const text = literal.replace(/^file:(\/[^?]*).*$/, '$1').replaceAll(/\{[^{}]*\}/g, '_')
-  if (/^\/tests(?:\/|$)/.test(text)) value.isTest = true
+  if (/^\/tests(?:\/|$)/.test(text)) value.isTestPath = true
   else if (/^[\w./~ -]{1,300}$/.test(text) && /[./]/.test(text)) value.texts.add(text)
 }
 
@@ -327,12 +329,12 @@ const isRead = (flow: PythonFlow, code: string): boolean =>
   READ.test(code) || [...code.matchAll(/(\w+)\s*\(/g)].some(([, name = '']) => flow.readers.has(name))
 
 /** Returns the content of the file that a value names. */
-function readFile(flow: PythonFlow, { texts, isTest, ...held }: PythonValue): PythonValue {
-  const read = { ...emptyValue(), ...held }
+function readFile(flow: PythonFlow, { texts, isTestPath, ...contents }: PythonValue): PythonValue {
+  const read = { ...emptyValue(), ...contents }
   const paths = [...texts].filter((text) => text.startsWith('/'))
   const isSubmitted = paths.length === 0 || paths.some(flow.isSubmitted)
-  if (isSubmitted && !isTest && texts.size > 0) read.origins.add([...texts].toSorted().join(' '))
-  read.isOwn ||= isTest || !isSubmitted
+  if (isSubmitted && !isTestPath && texts.size > 0) read.origins.add([...texts].toSorted().join(' '))
+  read.isFromTests ||= isTestPath || !isSubmitted
   return read
 }
 
@@ -343,7 +345,7 @@ function recordReader(flow: PythonFlow, scope: PythonScope, code: string): boole
   const value = emptyValue()
   for (const [each] of code.matchAll(NAME)) addTo(value, lookUp(flow, scope, each) ?? emptyValue())
   const isParam = [...code.matchAll(NAME)].some(([each]) => dependsOnParam(flow, scope, each))
-  if (!isParam || value.isTest || flow.readers.has(name)) return false
+  if (!isParam || value.isTestPath || flow.readers.has(name)) return false
   flow.readers.set(name, new Set([...value.texts].filter((text) => text.startsWith('/'))))
   return true
 }
@@ -372,10 +374,10 @@ type PassedArgument = { called: PythonFunction; argument: string; at: number }
 function passArgument(flow: PythonFlow, scope: PythonScope, { called, argument, at }: PassedArgument): boolean {
   const [, keyword, given = argument] = /^(\w+)\s*=(?!=)(.*)$/.exec(argument) ?? []
   const param = keyword ?? called.params[at]
-  const { origins, numbers, sizes, parts, isOwn, isHandle } = evaluate(flow, scope, given)
-  const isKnown = origins.size + numbers.size + sizes.size > 0 || isOwn
+  const { origins, numbers, sizes, parts, isFromTests, isHandle } = evaluate(flow, scope, given)
+  const isKnown = origins.size + numbers.size + sizes.size > 0 || isFromTests
   if (param === undefined || !isKnown || isHandle) return false
-  return assign(called.scope, param, { ...emptyValue(), origins, numbers, sizes, parts, isOwn })
+  return assign(called.scope, param, { ...emptyValue(), origins, numbers, sizes, parts, isFromTests })
 }
 
 /** Entries of submitted data that are passed as keyword arguments can set every parameter. */

@@ -1,7 +1,7 @@
 import type { TextFile } from './view.ts'
 
-/** Name of a file of the submission that stands for an input whose file is not known. */
-const unknownFile = (submission: readonly string[], name: string): string => `${submission[0] ?? '/app'}/${name}`
+/** Returns the path of a file of the submission that stands for an input whose file is not known. */
+const toUnknownFile = (submission: readonly string[], name: string): string => `${submission[0] ?? '/app'}/${name}`
 
 /**
  * Rewrites Python code so that its inputs are files whose contents can be followed: arguments, standard input, variables of
@@ -17,16 +17,16 @@ export function nameInputs(
   const nameArgument = (at: number): string => {
     const words = new Set(calls.map(({ words }) => words[at - 1] ?? ''))
     const [word = ''] = words.size === 1 ? words : []
-    return `'${/^\/[\w./-]+$/.test(word) ? word : unknownFile(submission, `argument.${at}`)}'`
+    return `'${/^\/[\w./-]+$/.test(word) ? word : toUnknownFile(submission, `argument.${at}`)}'`
   }
-  const input = `open('${isOwnInput ? '/tests/input' : unknownFile(submission, 'input.txt')}')`
+  const input = `open('${isOwnInput ? '/tests/input' : toUnknownFile(submission, 'input.txt')}')`
   return withSharedNames(withCases(text))
     .replaceAll(/\bsys\.argv\s*\[\s*(\d+)\s*\]/g, (_, at: string) => nameArgument(Number(at)))
     .replaceAll(/\bsys\.argv\b|\b\w+\.parse_(?:known_)?args\([^()]*\)(?:\[0\])?/g, () => nameArgument(1))
     .replaceAll(/\bsys\.stdin(?:\.buffer)?\b/g, input)
     .replaceAll(/(?<![\w.])input\([^()]*\)/g, `${input}.read()`)
     .replaceAll(VARIABLE, (whole, name: string) =>
-      OWN_VARIABLE.test(name) ? whole : `'${unknownFile(submission, `${name}.value`)}'`,
+      OWN_VARIABLE.test(name) ? whole : `'${toUnknownFile(submission, `${name}.value`)}'`,
     )
     .replaceAll(/\b(?:os\.getcwd\(\)|Path\.cwd\(\))/g, `Path('${submission[0] ?? '/app'}')`)
     .replaceAll(/^([ \t]*)(\w+)\.read\((['"][^'"\n]+['"])\)/gm, '$1$2 = open($3)')

@@ -1,4 +1,11 @@
-import { findComparison, findFormChecks, findSelfComparison, listCalls, listOrigins } from './python-comparisons.ts'
+import {
+  findComparison,
+  findFormChecks,
+  findSelfComparison,
+  listCallArguments,
+  listCalls,
+  listOrigins,
+} from './python-comparisons.ts'
 import {
   evaluate,
   FILE_READERS,
@@ -23,12 +30,12 @@ export function findSubmittedUse(
   try {
     const flow = readFlow(source, submission)
     for (const { scope, code } of flow.statements) {
-      const found =
+      const reason =
         findNamedFile(flow, scope, code) ??
         findSql(flow, scope, code) ??
         findPattern(flow, scope, code) ??
         findComparison(flow, scope, code)
-      if (found !== undefined) return found
+      if (reason !== undefined) return reason
     }
     const readOthers = () => others.map((other) => readFlow(other, submission))
     return findSelfComparison(flow, readOthers) ?? findFormChecks(flow, readOthers)
@@ -56,9 +63,9 @@ function findNamedFile(flow: PythonFlow, scope: PythonScope, code: string): stri
     const { origins, isHandle } = evaluate(flow, scope, argument.replace(/^\w+\s*=(?!=)/, ''))
     return origins.size > 0 && !isHandle
   }
-  if (listCalls(flow, code, READING).some(([file]) => isNamed(file))) return NAMED_FILE
+  if (listCallArguments(flow, code, READING).some(([file]) => isNamed(file))) return NAMED_FILE
   const isJoined = listCalls(flow, code, JOINING).some(
-    (parts) => !PATH_PART.test(parts.behind) && parts.some((part) => isNamed(part)),
+    ({ args, rest }) => !PATH_PART.test(rest) && args.some((part) => isNamed(part)),
   )
   if (isJoined) return NAMED_FILE
   const isDivided = code
@@ -70,8 +77,8 @@ function findNamedFile(flow: PythonFlow, scope: PythonScope, code: string): stri
 /** Returns true if the left side of a slash is a path and not a number. */
 function isPath(flow: PythonFlow, scope: PythonScope, before: string, name: string): boolean {
   if (name === ')') return endsWithPath(`${before})`)
-  const { origins, texts, isTest } = evaluate(flow, scope, name)
-  return isTest || (origins.size === 0 && texts.size > 0) || /^'|(?:dir|root|folder|path|base)$/i.test(name)
+  const { origins, texts, isTestPath } = evaluate(flow, scope, name)
+  return isTestPath || (origins.size === 0 && texts.size > 0) || /^'|(?:dir|root|folder|path|base)$/i.test(name)
 }
 
 const endsWithPath = (code: string): boolean => /\bPath\([^()]*(?:\([^()]*\)[^()]*)*\)(?:\.\w+(?:\(\))?)*$/.test(code)
@@ -99,10 +106,10 @@ function findPattern(flow: PythonFlow, scope: PythonScope, code: string): string
     return !/\bescape\(/.test(given) && listOrigins(flow, scope, given).length > 0
   }
   const isPattern =
-    listCalls(flow, code, REGULAR).some(([pattern]) => isForeign(pattern)) ||
-    listCalls(flow, code, WILDCARD).some(([, pattern]) => isForeign(pattern)) ||
-    listCalls(flow, code, ASSERTED).some(([, pattern]) => isForeign(pattern))
+    listCallArguments(flow, code, REGULAR).some(([pattern]) => isForeign(pattern)) ||
+    listCallArguments(flow, code, WILDCARD).some(([, pattern]) => isForeign(pattern)) ||
+    listCallArguments(flow, code, ASSERTED).some(([, pattern]) => isForeign(pattern))
   if (isPattern) return 'uses a text of the submission as a pattern'
-  const isSchema = listCalls(flow, code, SCHEMA).some((given) => isForeign(given.at(given.length > 1 ? 1 : 0)))
+  const isSchema = listCallArguments(flow, code, SCHEMA).some(([first, second = first]) => isForeign(second))
   return isSchema && /schema|Validator/i.test(code) ? 'uses a schema of the submission' : undefined
 }

@@ -1,4 +1,4 @@
-import { hasComputedPattern, isReadingSedScript } from './sed-and-awk.ts'
+import { hasComputedPattern, isReadingSedScript, printsToFile } from './sed-and-awk.ts'
 import { checkComparisons } from './shell-comparisons.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { checkGrader, checkSetpriv } from './shell-grader.ts'
@@ -39,7 +39,7 @@ import {
 } from './shell-words.ts'
 
 /**
- * `isVerifierFile`: whether a path below /tests is a test file that can be read. `submission`: paths of the candidate's files.
+ * `isVerifierFile`: whether a path below /tests is a test file that can be read. `submission`: paths of the agent's files.
  * `otherScripts`: texts of the shell scripts that this one may exchange values with.
  */
 type ScriptContext = {
@@ -55,25 +55,25 @@ type ScriptContext = {
 const INTERPRETER = /^#!\s*(?:\/usr(?:\/local)?)?\/bin\/(?:env )?(?:ba|da)?sh(?: +-[eux]+)?[ \t]*$/
 
 /**
- * Returns why a test script may execute what the candidate wrote. Undefined: every command of it is known to only read.
- * Unknown syntax counts as unsafe: a submission could exploit it. `around`: context of the script that contains this one.
+ * Returns why a test script may execute what the agent wrote. Undefined: every command of it is known to only read.
+ * Unknown syntax counts as unsafe: a submission could exploit it. `outer`: context of the script that contains this one.
  */
-export function findUnsafeCommand(text: string, context: ScriptContext, around?: CheckContext): string | undefined {
+export function findUnsafeCommand(text: string, context: ScriptContext, outer?: CheckContext): string | undefined {
   try {
     const [line = ''] = text.split(/\r?\n/, 1)
     if (line.startsWith('#!') && !INTERPRETER.test(line)) return `is run by ${shorten(line.slice(2))}`
     const commands = parse(text)
     const others = (context.otherScripts ?? []).flatMap(parse)
-    const values = readTrust(commands, others, around?.values, VALUE_RULE)
-    const operands = readTrust(commands, others, around?.operands, OPERAND_RULE)
-    const trust = readTrust(commands, others, around)
+    const values = readTrust(commands, others, outer?.values, VALUE_RULE)
+    const operands = readTrust(commands, others, outer?.operands, OPERAND_RULE)
+    const trust = readTrust(commands, others, outer)
     return (
       checkCommands({ ...context, ...trust, values, operands }, commands) ??
       checkProgramOutput(trust, commands) ??
       checkComparisons({ ...context, ...trust }, commands) ??
       checkPassedValues(operands, commands) ??
       (context.hasGrader
-        ? checkGrader({ ...context, ...trust, others, isNested: around !== undefined }, commands)
+        ? checkGrader({ ...context, ...trust, others, isNested: outer !== undefined }, commands)
         : undefined)
     )
   } catch (error) {
@@ -100,7 +100,7 @@ const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined)
 }
 
 const checkCommands = (context: CheckContext, commands: readonly ShellCommand[]): string | undefined =>
-  firstOf(withInputs(context, commands), ([own, command]) => checkCommand(own, command)) ??
+  firstOf(withInputs(context, commands), ([commandContext, command]) => checkCommand(commandContext, command)) ??
   checkReward(context.values, commands)
 
 function checkCommand(context: CheckContext, command: ShellCommand): string | undefined {
@@ -179,7 +179,7 @@ function checkSimple(context: CheckContext, words: readonly ShellWord[]): string
   if (name === undefined || (isComputed && (context.functions.has(name) || isAssigning(programName(name)))))
     return 'runs a command that is not written in the script'
   if (context.functions.has(name)) return undefined
-  return checkNamed(context, name, args)
+  return checkProgram(context, name, args)
 }
 
 /** Variables that programs read code or settings from. */
@@ -213,14 +213,17 @@ function isExtendedPath(name: string, word: ShellWord): boolean {
   return name === 'PATH' && isSystemValue(name, known.join('').replace(ASSIGNMENT, ''))
 }
 
+/** Matches no text. */
+const NEVER = /(?!)/
+
 /** Commands that are safe as long as the submission cannot choose an argument, with options that are never allowed. */
 const REFUSED_ARGUMENTS: Readonly<Record<string, RegExp>> = {
   sort: /^(?:-[a-zA-Z]*[oTS]|--(?:c|o|t|fi))/,
-  uniq: /^$/,
-  cmp: /^$/,
+  uniq: NEVER,
+  cmp: NEVER,
   diff: /^(?:--(?:f|to|exclude-)|-\w*X)/,
-  comm: /^$/,
-  expr: /^$/,
+  comm: NEVER,
+  expr: NEVER,
   wait: /^-/,
   find: /^-(?:exec|ok|delete|fprint|fls|files0)/,
   tar: /^-(?:-|[a-zA-Z]*[^tzjJvf-])/,
@@ -233,7 +236,7 @@ const REFUSED_ARGUMENTS: Readonly<Record<string, RegExp>> = {
 
 type CommandCheck = (context: CheckContext, args: readonly ShellWord[], name: string) => string | undefined
 
-function checkNamed(context: CheckContext, path: string, args: readonly ShellWord[]): string | undefined {
+function checkProgram(context: CheckContext, path: string, args: readonly ShellWord[]): string | undefined {
   const name = programName(path)
   if (name.startsWith('/tests/')) return context.isVerifierFile(name) ? undefined : `runs ${name}, which cannot be read`
   if (name.includes('/')) return `runs ${shorten(name)}`
@@ -268,7 +271,7 @@ function checkTrusted(context: CheckContext, args: readonly ShellWord[], name: s
   const untrusted = args.some((word) => !isOwn(word) || /[*?[]/.test(unquotedText(word)))
   if (untrusted) return `calls ${name} with arguments that the submission can choose`
   const refused = args.map((word) => context.resolve(word) ?? '').find((text) => REFUSED_ARGUMENTS[name]?.test(text))
-  if (refused !== undefined && refused !== '') return `calls ${name} ${shorten(refused)}`
+  if (refused !== undefined) return `calls ${name} ${shorten(refused)}`
   if (name === 'sed') return checkSedScript(context, args)
   if (name === 'uniq' && args.filter((word) => !plainText(word)?.startsWith('-')).length > 1)
     return 'calls uniq to write a file'
@@ -300,12 +303,6 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
   })
   return hasComputedPattern(program, constants) ? 'calls awk with a pattern of the submission' : undefined
 }
-
-/** Reports whether a program of awk writes to a file: `print` with a greater-than sign outside of parentheses. */
-const printsToFile = (program: string): boolean =>
-  [program, program.replaceAll(/"(?:\\.|[^"\\])*"/g, '""')].some((text) =>
-    /printf?\b[^;}\n]*>/.test(text.replaceAll(/\([^()]*\)/g, '')),
-  )
 
 function checkDeclaration(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
   const options = args.map((word) => plainText(word) ?? '').filter((text) => text.startsWith('-'))

@@ -1,5 +1,3 @@
-// A regular expression that awk computes may come from the submission, because awk reads fields from files.
-
 type AwkToken = { kind: 'text' | 'regex' | 'name' | 'other'; text: string }
 
 /** Variables of awk that are regular expressions. */
@@ -15,8 +13,9 @@ const PATTERN_ARGUMENT: Readonly<Record<string, number>> = {
 }
 
 /**
- * Returns true if a program uses a regular expression that is not written in it, or changes the list of its files.
- * `constants`: variables that the script sets before the program runs.
+ * Returns true if a program of awk uses a regular expression that is not written in it, or changes the list of its files.
+ * A computed expression may come from the submission, because awk reads fields from files. `constants`: variables that the
+ * script sets before the program runs.
  */
 export function hasComputedPattern(program: string, constants: readonly string[]): boolean {
   if (program.length > PROGRAM_MAX) return true
@@ -29,7 +28,13 @@ export function hasComputedPattern(program: string, constants: readonly string[]
   })
 }
 
-/** Maximum length of a program that is read. Bounded so that the time stays short. */
+/** Returns true if a program of awk writes to a file: `print` with a greater-than sign outside of parentheses. */
+export const printsToFile = (program: string): boolean =>
+  [program, program.replaceAll(/"(?:\\.|[^"\\])*"/g, '""')].some((text) =>
+    /printf?\b[^;}\n]*>/.test(text.replaceAll(/\([^()]*\)/g, '')),
+  )
+
+/** Maximum length of a program, which bounds the time of the check. Longer programs count as unsafe. */
 const PROGRAM_MAX = 10_000
 
 const hasForeignSeparator = (tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean =>
@@ -128,7 +133,7 @@ export function isReadingSedScript(script: string): boolean {
   }
 }
 
-/** Returns what follows up to two addresses. Undefined: an address is not known. */
+/** Returns the text after up to two addresses, or undefined if the syntax of an address is not known. */
 function skipAddresses(text: string): string | undefined {
   const first = skipAddress(text)
   if (first === undefined) return undefined
@@ -164,8 +169,8 @@ function skipCommand(text: string): string | undefined {
 const matchCommandEnd = (text: string): string | undefined => (/^\s*(?:[;}\n]|$)/.test(text) ? text : undefined)
 
 /**
- * Returns what follows the next delimiter. Implementations disagree about a delimiter inside brackets, so undefined is
- * returned for it.
+ * Returns the text after the next delimiter, or undefined if there is none. Also returns undefined for a delimiter inside
+ * brackets, about which implementations disagree.
  */
 function skipDelimited(text: string, delimiter: string): string | undefined {
   if (delimiter === '' || delimiter === '\\' || delimiter === '\n') return undefined

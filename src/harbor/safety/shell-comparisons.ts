@@ -12,11 +12,7 @@ import {
   type WordPart,
 } from './shell-words.ts'
 
-// Finds tests that an empty or constant submission passes. A test that compares two files of the submission passes if both
-// are empty. Comparing parts or counts of one file with each other is only sound if another test compares the same file
-// with a value of the tests.
-
-/** `submission`: paths of the candidate's files. Empty: they are not known. */
+/** `submission`: paths of the agent's files, or an empty list if they are not known. */
 type ComparisonContext = ScriptTrust & { submission: readonly string[] }
 
 const COMPARED = 'compares files of the submission with each other'
@@ -29,7 +25,11 @@ const SILENT = 'takes missing output of a comparison, which may have failed, for
  */
 type ComparedSide = { files: string[]; isCount?: boolean; isSize?: boolean; isUnknown?: boolean }
 
-/** Returns the reason if a script compares two files of the submission for equality, or the submission only with itself. */
+/**
+ * Returns the reason if a script compares two files of the submission for equality, or the submission only with itself: an
+ * empty or constant submission would pass. Comparing parts or counts of one file with each other is only sound if another
+ * test compares the same file with a value of the tests.
+ */
 export function checkComparisons(context: ComparisonContext, commands: readonly ShellCommand[]): string | undefined {
   const lists = [...listCommandLists(commands), ...listCalledBodies(commands)]
   if (decidesBySilence(context, lists)) return SILENT
@@ -87,11 +87,11 @@ function listCalledBodies(commands: readonly ShellCommand[]): ListedCommands[] {
 
 const withArguments = (command: ShellCommand, args: readonly ShellWord[]): ShellCommand => ({
   ...command,
-  words: command.words.map((word) => fillIn(word, args)),
-  redirects: command.redirects.map((redirect) => ({ ...redirect, target: fillIn(redirect.target, args) })),
+  words: command.words.map((word) => replaceParameters(word, args)),
+  redirects: command.redirects.map((redirect) => ({ ...redirect, target: replaceParameters(redirect.target, args) })),
 })
 
-const fillIn = (word: ShellWord, args: readonly ShellWord[]): ShellWord =>
+const replaceParameters = (word: ShellWord, args: readonly ShellWord[]): ShellWord =>
   word.flatMap((part) => {
     if (part.kind === 'substitution')
       return [{ ...part, commands: part.commands.map((command) => withArguments(command, args)) }]
@@ -149,7 +149,7 @@ function readComparisons(
   return sides.length > 1 ? [sides] : []
 }
 
-/** A search compares its input with a pattern of the script. A search whose output is captured is not read here. */
+/** Returns the comparison of a search, which compares its input with a pattern of the script. */
 function readSearch(
   context: ComparisonContext,
   list: readonly ShellCommand[],
@@ -169,13 +169,13 @@ const listInputFiles = (
   at: number,
 ): string[] => [...readPrinted(context, pipedInto(list, at)).files, ...listInputs(context, redirects)]
 
-/** Values that say nothing about what they are compared with. */
-const TRIVIAL = /^0?$/
+/** An empty text or zero, which says nothing about the content that is compared with it. */
+const EMPTY_OR_ZERO = /^0?$/
 
 function readConditions(context: ComparisonContext, words: readonly ShellWord[]): ComparedSide[][] {
   return words.flatMap((word, at) => {
     const sides = [words[at - 1] ?? [], words[at + 1] ?? []]
-    const isTrivial = sides.some((side) => TRIVIAL.test(plainText(side) ?? 'unknown'))
+    const isTrivial = sides.some((side) => EMPTY_OR_ZERO.test(plainText(side) ?? 'unknown'))
     return EQUALITY.test(plainText(word) ?? '') && !isTrivial ? [sides.map((side) => readSide(context, side))] : []
   })
 }
@@ -283,13 +283,14 @@ const listPaths = (context: ComparisonContext, args: readonly ShellWord[]): stri
     .flatMap((word) => context.resolve(word) ?? [])
     .filter((text) => /^[\w./-]+$/.test(text) && /\/|\w\.\w/.test(text))
 
-// A comparison that fails prints no difference, and a submission can make it fail, for example with a file that exceeds the
-// memory. Only its exit status is reliable.
-
 /** `files`: files with the output of comparisons. */
 type SilenceContext = ScriptTrust & { files: ReadonlySet<string> }
 
-/** Returns true if a script searches the output of a comparison, or tests whether it has printed nothing. */
+/**
+ * Returns true if a script searches the output of a comparison, or tests whether it has printed nothing. A comparison that
+ * fails prints no difference either, and a submission can make it fail, for example with a file that exceeds the memory.
+ * Only its exit status is reliable.
+ */
 function decidesBySilence(trust: ScriptTrust, lists: readonly ListedCommands[]): boolean {
   const files = new Set(lists.flatMap(({ list }) => list.flatMap((command) => listOutputFiles(trust, command))))
   const context = { ...trust, files }
@@ -312,16 +313,13 @@ const listOutputFiles = ({ resolve }: ScriptTrust, command: ShellCommand): strin
 const isSearchedDifference = (command: ShellCommand, next: ShellCommand | undefined): boolean =>
   command.isPiped && /^(?:cmp|diff)$/.test(commandName(command)) && !(next && SHOWING.test(commandName(next)))
 
-/** Values that are compared with a text or a count that is missing. */
-const NOTHING = /^0?$/
-
 function testsSilence(context: SilenceContext, command: ShellCommand): boolean {
   const { kind, words } = command
   if (kind !== 'test' && !/^(?:\[|test)$/.test(commandName(command))) return false
   const texts = words.map((word) => plainText(word) ?? 'unknown')
   if (texts.some((text, at) => text === '-s' && isDifferenceFile(context, words[at + 1] ?? []))) return true
   const operands = texts.filter((text) => !/^(?:\[|\]|test|!)$/.test(text))
-  const isSilent = operands.length === 1 || operands.some((text) => /^-[zn]$/.test(text) || NOTHING.test(text))
+  const isSilent = operands.length === 1 || operands.some((text) => /^-[zn]$/.test(text) || EMPTY_OR_ZERO.test(text))
   return isSilent && words.some((word) => holdsDifference(context, word))
 }
 

@@ -16,47 +16,47 @@ test.each([
   [
     'a loop over the cases whose input the program inherits',
     `while read -r want n; do got=$(${DROP} /app/run "$n"); [ "$got" = "$want" ] && reward=1; done < /tests/cases\n${KILL}`,
-    'runs a program of the candidate with the input that it reads itself',
+    'runs a program of the submission with the input that it reads itself',
   ],
   [
     'the same with cases from a pipe',
     `cat /tests/cases | while read -r want n; do ${DROP} /app/run "$n" > /tmp/out; done\n${KILL}`,
-    'runs a program of the candidate with the input that it reads itself',
+    'runs a program of the submission with the input that it reads itself',
   ],
   [
     'the same in a function',
     `run() { ${DROP} /app/run "$1"; }\nwhile read -r want n; do run "$n" > /tmp/out; done <<< "1 2"\n${KILL}`,
-    'runs a program of the candidate with the input that it reads itself',
+    'runs a program of the submission with the input that it reads itself',
   ],
   [
     'a descriptor that stays open',
     `exec 3< /tests/cases\n${DROP} /app/run < /dev/null > /tmp/out\n${KILL}`,
-    'opens a file that programs of the candidate inherit',
+    'opens a file that programs of the submission inherit',
   ],
   [
     'a descriptor of a loop',
     `while read -r -u 4 want; do ${DROP} /app/run < /dev/null; done 4< /tests/cases\n${KILL}`,
-    'opens a file that programs of the candidate inherit',
+    'opens a file that programs of the submission inherit',
   ],
   [
     'expected values that everybody can read',
     `sort /tests/cases > /tmp/want\n${DROP} /app/run < /dev/null > /tmp/out\n${KILL}\ncmp -s /tmp/out /tmp/want && reward=1`,
-    'writes to /tmp/want, which programs of the candidate can read',
+    'writes to /tmp/want, which programs of the submission can read',
   ],
   [
     'a copy of the expected values',
     `cp /tests/cases /tmp/want\n${DROP} /app/run < /dev/null > /tmp/out\n${KILL}`,
-    'writes to /tmp/want, which programs of the candidate can read',
+    'writes to /tmp/want, which programs of the submission can read',
   ],
   [
     'a process that is left behind, which sees the arguments of other programs',
     `${DROP} /app/run < /dev/null > /tmp/out\ngrep -qx 42 /tmp/out && reward=1`,
-    'does not end the processes of the candidate',
+    'does not end the processes of the submission',
   ],
   [
     'a program in a script of its own',
     `bash -c '${DROP} /app/run > /tmp/out'\n${KILL}`,
-    'runs programs of the candidate in a nested script',
+    'runs programs of the submission in a nested script',
   ],
   [
     'the exit status of the program as the reward',
@@ -120,7 +120,7 @@ test.each([
   ['a function', `run() { ${DROP} "$@" < /dev/null; }\nrun /app/run > /tmp/out 2>&1\nrun bash -c 'kill -KILL -1'`],
   ['a value that only the script knows', `want="$(cat /tests/cases)"\n${COMPARE}`],
   [
-    'a file that the candidate reads for it',
+    'a file that a program of the submission reads for it',
     `${DROP} cat /app/out < /dev/null > /tmp/out\n${KILL}\ncmp -s /tmp/out /tests/cases && reward=1`,
   ],
   ['harmless settings', `export LC_ALL=C MODE=fast\nwant=42\n${COMPARE}`],
@@ -138,7 +138,7 @@ test('the sample grader is strong', async () => {
 
 test.each([
   ['starts programs', 'import subprocess\nsubprocess.run(["/srv/run"], user=1000)\n', 'starts programs'],
-  ['reads a file of the candidate', 'assert open("/app/out").read() == "42"\n', 'can replace by links'],
+  ['reads a file of the submission', 'assert open("/app/out").read() == "42"\n', 'can replace by links'],
   ['reads a file in /tmp', 'assert open("/tmp/out").read() == "42"\n', 'can replace by links'],
   ['reads a file of the current directory', 'assert open("out").read() == "42"\n', 'can replace by links'],
 ])('a grader in Python that %s is weak', async (_, code, reason) => {

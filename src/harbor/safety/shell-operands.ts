@@ -11,12 +11,13 @@ import {
   type WordPart,
 } from './shell-words.ts'
 
-// A submission that names the file, the count or the set that a command works with decides what it compares.
-
-/** Trusts what the submission cannot choose, and names of its files that the shell lists. */
+/**
+ * Trusts what the submission cannot choose, and names of its files that the shell lists. A submission that chooses another
+ * argument of a command, such as a file or a count, decides what the command compares.
+ */
 export const OPERAND_RULE: TrustRule = { ...VALUE_RULE, trustsFileNames: true }
 
-/** `operands`: which values follow OPERAND_RULE. `isInputOwn`: the command's input comes from the tests. */
+/** `operands`: trust that follows OPERAND_RULE. `isInputOwn`: the command's input comes from the tests. */
 type OperandContext = ScriptTrust & { operands: ScriptTrust; isInputOwn?: boolean }
 
 export const isOwnOperand = ({ operands }: OperandContext, word: ShellWord): boolean => isTrustedWord(operands, word)
@@ -89,7 +90,7 @@ export function withInputs<C extends OperandContext>(
   return commands.map((command, at) => [{ ...context, isInputOwn: isInputOwn[at] ?? false }, command])
 }
 
-/** A submission that is used as a pattern, a program or an option decides the result of a comparison. */
+/** Reason for a pattern that the submission can choose: it can match everything. */
 const MATCHED = 'matches against a pattern of the submission'
 
 /** Checks a word that is a pattern where it is not quoted: of `case`, and on the right side of `==` and `=~`. */
@@ -160,7 +161,7 @@ export function checkPassedValues(operands: ScriptTrust, commands: readonly Shel
     : undefined
 }
 
-/** Context of a script. `submission`: paths whose files come from the candidate, who can put links there. */
+/** Context of a script. `submission`: paths whose files come from the agent, which can put links there. */
 type WriteContext = ScriptTrust & { submission: readonly string[] }
 
 /** Folders whose files are never executed. What a script writes can come from the submission. */
@@ -213,8 +214,8 @@ export function checkWriter(trust: WriteContext, args: readonly ShellWord[], nam
     .find((text) => /^[-+]/.test(text) && !WRITER_OPTION.test(text))
   if (option !== undefined) return `calls ${name} ${option.slice(0, 60)}`
   const operands = args.filter((word) => !/^[-+]|^[0-7]{3,4}$/.test(plainText(word) ?? ''))
-  const isFilling = /^(?:cp|mv|tee)$/.test(name)
-  const filled = name === 'tee' ? operands : isFilling ? operands.slice(-1) : []
+  const targets = /^(?:cp|mv)$/.test(name) ? operands.slice(-1) : operands
+  const filled = /^(?:cp|mv|tee)$/.test(name) ? targets : []
   const other =
     operands.find((word) => !isBelow(trust, word, OWN_PATH)) ??
     filled.find((word) => !isBelow(trust, word, OUTPUT_PATH))
@@ -224,7 +225,7 @@ export function checkWriter(trust: WriteContext, args: readonly ShellWord[], nam
 const PYTEST_OPTION =
   /^-(?:r\w*|v+|q+|x|s|l|p|-(?:tb=\w+|color=\w+|maxfail=\d+|durations=\d+|ctrf|no-header|no-summary|disable-warnings|junitxml=\/logs\/[\w/.-]*|capture=\w+))$/
 
-/** Pytest loads settings and plugins from the folders of its operands. */
+/** Checks that pytest runs only tests below /tests, because it loads settings and plugins from the folders of its operands. */
 export function checkPytest(context: OperandContext, args: readonly ShellWord[]): string | undefined {
   const texts = args.map((word) => context.resolve(word))
   const isOwn = texts.every((text, at) => {

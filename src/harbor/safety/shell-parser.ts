@@ -1,13 +1,13 @@
 import { ShellCursor, UnreadableScript, WORD_END } from './shell-cursor.ts'
 import {
-  command,
+  createCommand,
+  createVariable,
   joinTexts,
   LENGTH,
   plainText,
   type Redirect,
   type ShellCommand,
   type ShellWord,
-  variable,
   type WordPart,
 } from './shell-words.ts'
 
@@ -32,18 +32,18 @@ type Closing = keyof typeof OPENING
  * Commands that are read together. `open`: the groups that have begun, with the number of commands before them;
  * `expectsPattern`: a clause of a `case` follows.
  */
-type Scope = {
+type ParserScope = {
   end: ')' | '}' | undefined
   commands: ShellCommand[]
   open: { mark: (typeof OPENING)[Closing]; start: number }[]
   expectsPattern: boolean
 }
 
-function openGroup({ open, commands }: Scope, mark: Scope['open'][number]['mark']): void {
+function openGroup({ open, commands }: ParserScope, mark: ParserScope['open'][number]['mark']): void {
   open.push({ mark, start: commands.length })
 }
 
-function endOfText({ end, commands, open }: Scope): ShellCommand[] {
+function finishText({ end, commands, open }: ParserScope): ShellCommand[] {
   if (end !== undefined || open.length > 0) throw new UnreadableScript('unexpected end')
   return commands
 }
@@ -52,44 +52,49 @@ class ShellParser extends ShellCursor {
   readonly #heredocs: PendingHeredoc[] = []
 
   /** Reads to the end of the text, or behind the `)` that ends a substitution or the `}` that ends a function. */
-  readCommands(end: Scope['end']): ShellCommand[] {
-    const scope: Scope = { end, commands: [], open: [], expectsPattern: false }
+  readCommands(end: ParserScope['end']): ShellCommand[] {
+    const scope: ParserScope = { end, commands: [], open: [], expectsPattern: false }
     for (;;) {
       this.skipBlanks()
-      if (this.isAtEnd()) return endOfText(scope)
+      if (this.isAtEnd()) return finishText(scope)
       if (scope.expectsPattern) this.#readClause(scope)
-      else if (this.#takeClosing(scope) === 'ended') return scope.commands
+      else if (this.#readClosingOrItem(scope) === 'ended') return scope.commands
     }
   }
 
-  #readClause(scope: Scope): void {
+  #readClause(scope: ParserScope): void {
     this.#skipBlanksAndLines()
     scope.expectsPattern = false
     if (this.takeKeyword('esac')) this.#closeGroup(scope, 'esac')
     else scope.commands.push(this.#readPattern())
   }
 
-  /** Takes what ends a group, a substitution or a function, else reads the next item. */
-  #takeClosing(scope: Scope): 'ended' | undefined {
-    const closing = this.take(')') ? ')' : this.takeKeyword('}') ? '}' : undefined
+  /** Takes the mark that ends a group, a substitution or a function. Reads the next item if there is none. */
+  #readClosingOrItem(scope: ParserScope): 'ended' | undefined {
+    const closing = this.#takeBracket()
     if (closing === undefined) return this.#readItem(scope)
     if (scope.end === closing && scope.open.length === 0) return 'ended'
     this.#closeGroup(scope, closing)
     return undefined
   }
 
-  #closeGroup({ open, commands }: Scope, closing: Closing): void {
+  #takeBracket(): ')' | '}' | undefined {
+    if (this.take(')')) return ')'
+    return this.takeKeyword('}') ? '}' : undefined
+  }
+
+  #closeGroup({ open, commands }: ParserScope, closing: Closing): void {
     const group = open.pop()
     if (group?.mark !== OPENING[closing]) throw new UnreadableScript(`unexpected ${closing}`)
     commands.push(...this.#readGroupEnd(commands.length - group.start))
   }
 
-  #readItem(scope: Scope): undefined {
+  #readItem(scope: ParserScope): undefined {
     const { commands } = scope
     if (this.take('\n')) this.#readHeredocs()
     else if (this.take(';;') || this.take(';&')) scope.expectsPattern = true
     else if (this.#takeSeparator(commands)) return
-    else if (this.take('((')) commands.push(command('arithmetic', [], this.#readArithmetic()))
+    else if (this.take('((')) commands.push(createCommand('arithmetic', [], this.#readArithmetic()))
     else if (this.take('(')) openGroup(scope, '(')
     else if (this.takeKeyword('{')) openGroup(scope, '{')
     else if (this.takeKeyword('case')) this.#readCase(scope)
@@ -103,15 +108,15 @@ class ShellParser extends ShellCursor {
     return true
   }
 
-  #readCase(scope: Scope): void {
-    scope.commands.push(command('words', [this.#readNextWord()]))
+  #readCase(scope: ParserScope): void {
+    scope.commands.push(createCommand('words', [this.#readNextWord()]))
     this.#skipBlanksAndLines()
     if (!this.takeKeyword('in')) throw new UnreadableScript('case without in')
     openGroup(scope, 'case')
     scope.expectsPattern = true
   }
 
-  #readCommand(scope: Scope): ShellCommand[] {
+  #readCommand(scope: ParserScope): ShellCommand[] {
     if (KEYWORDS.some((word) => this.takeKeyword(word)) || this.#takeGroupKeyword(scope)) return []
     if (this.takeKeyword('for') || this.takeKeyword('select')) {
       openGroup(scope, 'loop')
@@ -124,7 +129,7 @@ class ShellParser extends ShellCursor {
     return [this.#readFunction(first ?? second ?? '')]
   }
 
-  #takeGroupKeyword(scope: Scope): boolean {
+  #takeGroupKeyword(scope: ParserScope): boolean {
     for (const [word, mark] of Object.entries(OPENING_KEYWORDS))
       if (this.takeKeyword(word)) {
         openGroup(scope, mark)
@@ -140,18 +145,18 @@ class ShellParser extends ShellCursor {
     const isGroup = this.takeKeyword('{')
     if (!isGroup && !this.take('(')) throw new UnreadableScript('a function without a group')
     const body = this.readCommands(isGroup ? '}' : ')')
-    return { ...command('function', [], name), body: [...body, ...this.#readGroupEnd(body.length)] }
+    return { ...createCommand('function', [], name), body: [...body, ...this.#readGroupEnd(body.length)] }
   }
 
   #readLoop(): ShellCommand {
     this.skipBlanks()
-    if (this.take('((')) return command('arithmetic', [], this.#readArithmetic())
+    if (this.take('((')) return createCommand('arithmetic', [], this.#readArithmetic())
     const words = [this.#readNextWord()]
     this.#skipBlanksAndLines()
-    if (!this.takeKeyword('in')) return command('loop', [...words, [variable('@')]])
+    if (!this.takeKeyword('in')) return createCommand('loop', [...words, [createVariable('@')]])
     for (;;) {
       this.skipBlanks()
-      if (this.isAtEnd() || this.peek() === '\n' || this.peek() === ';') return command('loop', words)
+      if (this.isAtEnd() || this.peek() === '\n' || this.peek() === ';') return createCommand('loop', words)
       words.push(this.#readWord())
     }
   }
@@ -161,13 +166,13 @@ class ShellParser extends ShellCursor {
     for (;;) {
       this.#skipBlanksAndLines()
       if (this.isAtEnd()) throw new UnreadableScript('missing ]]')
-      if (this.takeKeyword(']]')) return { ...command('test', words), redirects: this.#readRedirects() }
+      if (this.takeKeyword(']]')) return { ...createCommand('test', words), redirects: this.#readRedirects() }
       words.push(this.#readWord(TEST_END))
     }
   }
 
   #readSimple(): ShellCommand {
-    const found = command('simple', [])
+    const found = createCommand('simple', [])
     for (;;) {
       this.skipBlanks()
       if (this.isAtEnd() || '\n;|()'.includes(this.peek())) break
@@ -188,7 +193,7 @@ class ShellParser extends ShellCursor {
     for (;;) {
       this.skipBlanks()
       if (this.isAtEnd()) throw new UnreadableScript('missing ) of a case')
-      if (this.take(')')) return command('pattern', words)
+      if (this.take(')')) return createCommand('pattern', words)
       if (!this.take('|')) words.push(this.#readWord(PATTERN_END))
     }
   }
@@ -197,7 +202,7 @@ class ShellParser extends ShellCursor {
   #readGroupEnd(groupLength: number): ShellCommand[] {
     const redirects = this.#readRedirects()
     const isPiped = /^\|(?!\|)/.test(this.rest())
-    return redirects.length === 0 && !isPiped ? [] : [{ ...command('words', []), redirects, groupLength }]
+    return redirects.length === 0 && !isPiped ? [] : [{ ...createCommand('words', []), redirects, groupLength }]
   }
 
   #readRedirects(): Redirect[] {
@@ -301,7 +306,7 @@ class ShellParser extends ShellCursor {
     const [, name] = VARIABLE.exec(this.rest()) ?? []
     if (name === undefined) return [{ kind: 'text', text: this.next(), isQuoted }]
     this.at += 1 + name.length
-    return [variable(name, isQuoted)]
+    return [createVariable(name, isQuoted)]
   }
 
   /** Reads what has a meaning outside double quotes only. */

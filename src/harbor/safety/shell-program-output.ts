@@ -10,30 +10,30 @@ import {
   type WordPart,
 } from './shell-words.ts'
 
-// The output of a test program quotes the submission: in messages of failed assertions, in reports, in what is printed.
-// A script that searches the output for a word may find that word in a quotation. Only the exit status of the program and
-// its whole output are reliable.
-
 /** Programs of the tests. */
 export const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
 
 /** Programs that pass on what they read. */
 const PASSING = new Set(['tee', 'cat', 'head', 'tail'])
-/** Programs that show, copy or remove a file. */
-const KEEPING = new Set('cat head tail tee ls cp mv rm chmod mkdir touch stat [ test'.split(' '))
+/** Programs that show, copy, move or remove a file without searching it. */
+const FILE_COMMANDS = new Set('cat head tail tee ls cp mv rm chmod mkdir touch stat [ test'.split(' '))
 
 const REASON = 'searches the output of its test program, which can quote the submission'
 
-/** Returns the reason if a script decides by a part of what its test programs print. */
+/**
+ * Returns the reason if a script decides by a part of what its test programs print. Their output quotes the submission: in
+ * messages of failed assertions, in reports, in printed values. A script that searches it for a word may find that word in a
+ * quotation. Only the exit status of a program and its whole output are reliable.
+ */
 export function checkProgramOutput(trust: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
-  const found: FoundOutput = { files: new Map(), variables: new Set() }
+  const output: ProgramOutput = { files: new Map(), variables: new Set() }
   const lists = [...listCommandLists(commands)]
-  for (const { list } of lists) collectOutput(trust, list, found)
-  return lists.some(({ list, isCaptured }) => searchesOutput(trust, list, found, isCaptured)) ? REASON : undefined
+  for (const { list } of lists) collectOutput(trust, list, output)
+  return lists.some(({ list, isCaptured }) => searchesOutput(trust, list, output, isCaptured)) ? REASON : undefined
 }
 
 /** `files`: paths with output of test programs, and the command that writes each. `variables`: names of such texts. */
-type FoundOutput = { files: Map<string, ShellCommand>; variables: Set<string> }
+type ProgramOutput = { files: Map<string, ShellCommand>; variables: Set<string> }
 
 export type ListedCommands = { list: readonly ShellCommand[]; isCaptured: boolean }
 
@@ -66,13 +66,13 @@ function listCarriers(list: readonly ShellCommand[]): boolean[] {
   return carriers
 }
 
-function collectOutput(trust: ScriptTrust, list: readonly ShellCommand[], found: FoundOutput): void {
+function collectOutput(trust: ScriptTrust, list: readonly ShellCommand[], output: ProgramOutput): void {
   const carriers = listCarriers(list)
   for (const [at, command] of list.entries()) {
-    const paths = listWrittenPaths(trust, command, carriers[at] === true, found)
-    const added = paths.filter((path) => OUTPUT_PATH.test(path) && !found.files.has(path))
-    for (const path of added) found.files.set(path, command)
-    for (const word of toCall(command.words).assignments) collectVariable(word, found.variables)
+    const paths = listWrittenPaths(trust, command, carriers[at] === true, output)
+    const added = paths.filter((path) => OUTPUT_PATH.test(path) && !output.files.has(path))
+    for (const path of added) output.files.set(path, command)
+    for (const word of toCall(command.words).assignments) collectVariable(word, output.variables)
   }
 }
 
@@ -81,7 +81,7 @@ function listWrittenPaths(
   trust: ScriptTrust,
   command: ShellCommand,
   isCarrier: boolean,
-  { files }: FoundOutput,
+  { files }: ProgramOutput,
 ): string[] {
   const name = commandName(command)
   const texts = toCall(command.words).args.map((word) => trust.resolve(word) ?? '')
@@ -111,7 +111,7 @@ const mentions = (parts: readonly WordPart[], names: ReadonlySet<string>): boole
 function searchesOutput(
   trust: ScriptTrust,
   list: readonly ShellCommand[],
-  found: FoundOutput,
+  output: ProgramOutput,
   isCaptured: boolean,
 ): boolean {
   const carriers = listCarriers(list)
@@ -119,11 +119,11 @@ function searchesOutput(
     const next = list[at + 1]
     const isSearched = command.isPiped && next !== undefined && !PASSING.has(commandName(next))
     if (carriers[at] && isSearched) return true
-    return readsFile(trust, command, found, isSearched || isCaptured) || searchesVariable(command, found, isSearched)
+    return readsFile(trust, command, output, isSearched || isCaptured) || searchesVariable(command, output, isSearched)
   })
 }
 
-function readsFile(trust: ScriptTrust, command: ShellCommand, { files }: FoundOutput, isRead: boolean): boolean {
+function readsFile(trust: ScriptTrust, command: ShellCommand, { files }: ProgramOutput, isRead: boolean): boolean {
   const { words, redirects } = command
   const isForeign = (word: ShellWord): boolean => {
     const writer = files.get(trust.resolve(word) ?? '')
@@ -131,10 +131,11 @@ function readsFile(trust: ScriptTrust, command: ShellCommand, { files }: FoundOu
   }
   if (redirects.some(({ operator, target }) => operator === '<' && isForeign(target))) return true
   const name = commandName(command)
-  return !(KEEPING.has(name) && !(isRead && PASSING.has(name))) && toCall(words).args.some(isForeign)
+  const onlyKeepsFile = FILE_COMMANDS.has(name) && !(isRead && PASSING.has(name))
+  return !onlyKeepsFile && toCall(words).args.some(isForeign)
 }
 
-function searchesVariable(command: ShellCommand, { variables }: FoundOutput, isSearched: boolean): boolean {
+function searchesVariable(command: ShellCommand, { variables }: ProgramOutput, isSearched: boolean): boolean {
   const { kind, words, redirects } = command
   if (redirects.some(({ operator, target }) => operator === '<<<' && mentions(target, variables))) return true
   const using = words.filter((word) => mentions(word, variables))
@@ -144,7 +145,7 @@ function searchesVariable(command: ShellCommand, { variables }: FoundOutput, isS
   return kind === 'test' && words.some((word) => plainText(word) === '=~' || hasWildcard(word))
 }
 
-/** True for `${name#…}` and the like, which look at a part of the text. A default value does not. */
+/** Returns true for `${name#…}` and similar expansions, which use only a part of the text. A default value does not. */
 const cutsText = (part: WordPart): boolean => part.kind === 'variable' && !/^(?:$|:?[-=+?])/.test(part.operator)
 
 const hasWildcard = (word: ShellWord): boolean =>

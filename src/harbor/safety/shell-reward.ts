@@ -9,8 +9,6 @@ import {
 } from './shell-trust.ts'
 import { listOperands, plainText, programName, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
 
-// The tests decide the reward. A script that copies it from the submission lets the submission decide.
-
 /** Trusts values that the submission cannot choose: neither texts nor numbers of it. */
 export const VALUE_RULE: TrustRule = {
   trustsNumbers: false,
@@ -19,7 +17,10 @@ export const VALUE_RULE: TrustRule = {
 
 const FOREIGN = 'writes a reward that the submission can choose'
 
-/** Checks that no command writes a value of the submission into a file of the reward. `trust` follows VALUE_RULE. */
+/**
+ * Checks that no command writes a value of the submission into a file of the reward, which would let the submission decide
+ * it. `trust` follows VALUE_RULE.
+ */
 export function checkReward(trust: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
   const { isOwn, isInputOwn } = readOutputs(trust, commands)
   const isForeign = commands.some((command, at) => {
@@ -115,14 +116,15 @@ const CONSTANT_PRINT = /\bprint\s+(?:[^?:,]*\?\s*"?-?[\d.]+"?\s*:\s*)?"?-?[\d.]+
 function printsConstants(program: string): boolean {
   const parts = program.split(/[{}]/)
   const isFlat = /^(?:\{\})+$/.test(program.replaceAll(/[^{}]/g, '')) && parts.at(-1)?.trim() === ''
-  const [patterns, actions] = [0, 1].map((odd) => parts.filter((_, at) => at % 2 === odd)) as [string[], string[]]
+  const patterns = parts.filter((_, at) => at % 2 === 0)
+  const actions = parts.filter((_, at) => at % 2 === 1)
   // A pattern without an action prints lines.
   if (!isFlat || patterns.some((pattern) => /[\n;]/.test(pattern.trim()))) return false
   const prints = actions.flatMap((action) => action.split(/[;\n]/)).filter((statement) => statement.includes('print'))
-  return prints.every((statement) => statement.length < STATEMENT_MAX && CONSTANT_PRINT.test(statement))
+  return prints.every((statement) => statement.length < STATEMENT_LENGTH_MAX && CONSTANT_PRINT.test(statement))
 }
 
-const STATEMENT_MAX = 500
+const STATEMENT_LENGTH_MAX = 500
 
 /** Returns true if the output of a command goes to a file. */
 const isSentAway = (trust: ScriptTrust, { redirects, groupLength }: ShellCommand): boolean =>

@@ -113,7 +113,7 @@ function collectValues(assignments: readonly Assignment[]): Values {
   return values
 }
 
-/** Scripts whose values take more rounds to follow are not read, so that the time stays linear in their length. */
+/** Maximum number of rounds in which values are followed, so that the time stays linear in the length of a script. */
 const ROUNDS_MAX = 50
 
 /** Adds the names that depend on untrusted ones until there are no more. */
@@ -252,13 +252,12 @@ export const isAssigning = (name: string): boolean =>
 function listAssignments(command: ShellCommand, functions: ScriptTrust['functions']): Assignment[] {
   const { kind, words, text } = command
   const parts = listParts(command)
-  const arithmetic = [...(kind === 'arithmetic' ? [text] : []), ...parts.flatMap(listArithmetic)]
+  const nested = parts.flatMap((part) => (part.kind === 'arithmetic' ? [part.text] : []))
+  const arithmetic = kind === 'arithmetic' ? [text, ...nested] : nested
   const found = [...arithmetic.flatMap(listArithmeticAssignments), ...parts.flatMap(listDefaultAssignments)]
   if (kind === 'loop') return [...found, ...listLoopAssignments(words)]
   return kind === 'simple' ? [...found, ...listCommandAssignments(words, functions)] : found
 }
-
-const listArithmetic = (part: WordPart): string[] => (part.kind === 'arithmetic' ? [part.text] : [])
 
 const listLoopAssignments = ([variable = [], ...values]: readonly ShellWord[]): Assignment[] =>
   values.map((value) => ({ name: plainText(variable) ?? '', value, isExpanded: true }))
@@ -275,7 +274,7 @@ function listCommandAssignments(words: readonly ShellWord[], functions: ScriptTr
     functions.has(name) || ARGUMENT_PASSERS.has(name) || plainText(command) === undefined || name.includes('/')
   const passed = isPassing ? args.map((value) => ({ name: POSITIONALS, value, isExpanded: true })) : []
   const status = /^(?:exit|return)$/.test(name) ? args.map((value) => ({ name: STATUS, value })) : []
-  // A grader runs programs of the candidate with setpriv, and they choose their exit status.
+  // A grader runs programs of the submission with setpriv, and they choose their exit status.
   const chosen = name === 'setpriv' ? [{ name: STATUS, value: undefined }] : []
   return [...before, ...named, ...declared, ...passed, ...status, ...chosen]
 }
@@ -335,9 +334,12 @@ const toVariable = (name: string): string => (/^[1-9@*]$/.test(name) ? POSITIONA
 /** Returns true if arithmetic uses no untrusted variable. The shell evaluates the values of variables as arithmetic again. */
 export const isTrustedArithmetic = (trust: Pick<ScriptTrust, 'untrusted'>, text: string): boolean =>
   /^(?:[\w\s+\-*/%<>=!&|^~?:(),]|\$(?:\w+|\{\w+\}|[?#]))*$/.test(text) &&
-  [...text.matchAll(/[A-Za-z_]\w*|\$\{?\d|\$\?/g)].every(
-    ([name]) => !trust.untrusted.has(name === '$?' ? STATUS : name.startsWith('$') ? POSITIONALS : name),
-  )
+  [...text.matchAll(/[A-Za-z_]\w*|\$\{?\d|\$\?/g)].every(([name]) => !trust.untrusted.has(toArithmeticVariable(name)))
+
+function toArithmeticVariable(name: string): string {
+  if (name === '$?') return STATUS
+  return name.startsWith('$') ? POSITIONALS : name
+}
 
 /** Commands that print nothing as long as they have no option to do so. */
 const SILENT = new Set(

@@ -35,7 +35,7 @@ export type ShellCommand = {
 /** Operator of `${#name}`. */
 export const LENGTH = 'length'
 
-/** Returns the text of a word without expansions. Undefined: it has some. */
+/** Returns the text of a word, or undefined if it has expansions. */
 export const plainText = (word: ShellWord): string | undefined =>
   word.every((part) => part.kind === 'text')
     ? word.map((part) => (part.kind === 'text' ? part.text : '')).join('')
@@ -45,7 +45,7 @@ export const plainText = (word: ShellWord): string | undefined =>
 export const unquotedText = (word: ShellWord): string =>
   word.map((part) => (part.kind === 'text' && !part.isQuoted ? part.text : '')).join('')
 
-export const command = (kind: ShellCommand['kind'], words: ShellWord[], text = ''): ShellCommand => ({
+export const createCommand = (kind: ShellCommand['kind'], words: ShellWord[], text = ''): ShellCommand => ({
   kind,
   words,
   redirects: [],
@@ -54,7 +54,7 @@ export const command = (kind: ShellCommand['kind'], words: ShellWord[], text = '
   isPiped: false,
 })
 
-export const variable = (name: string, isQuoted = true): WordPart => ({
+export const createVariable = (name: string, isQuoted = true): WordPart => ({
   kind: 'variable',
   name,
   operator: '',
@@ -84,7 +84,7 @@ type ShellCall = {
 /** Start of a word that assigns: name and subscript. */
 export const ASSIGNMENT = /^([A-Za-z_]\w*)(\[[^\]]*\])?\+?=/
 
-/** Commands that run the command behind their options, with the options that may precede it. */
+/** Commands that run the command after their options, with the options that may precede it. */
 const WRAPPER_OPTION: Readonly<Record<string, RegExp>> = {
   timeout: /^(?:-.*|[\d.]+[smhd]?|[A-Z]+)$/,
   command: /^(?:-p|--)$/,

@@ -226,7 +226,7 @@ test.each([
 ])('a test script with the line %s only reads', async (line) => {
   expect(await estimated(script(line))).toEqual({
     strength: 'standard',
-    reason: 'The tests only read what the candidate left.',
+    reason: 'The tests only read what the agent left.',
   })
 })
 

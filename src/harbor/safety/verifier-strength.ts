@@ -15,7 +15,7 @@ import type { TextFile } from './view.ts'
 export type StrengthEstimate = { strength: 'strong' | 'standard' | 'weak'; reason: string }
 
 /**
- * Estimates the strength of a verifier from its files: `weak` unless they show that its tests only read what the candidate
+ * Estimates the strength of a verifier from its files: `weak` unless they show that its tests only read what the agent
  * left, `strong` if they do and the verifier is separate or the task has a grader, else `standard`.
  */
 export function estimateStrength(outline: TaskOutline, texts: readonly TextFile[]): StrengthEstimate {
@@ -25,7 +25,7 @@ export function estimateStrength(outline: TaskOutline, texts: readonly TextFile[
   if (declaresGrader(outline)) return { strength: 'strong', reason: 'The task declares a grader.' }
   return outline.steps.every(({ verifier }) => verifier.sandbox.mode === 'separate')
     ? { strength: 'strong', reason: 'The verifier is separate, and its tests only read.' }
-    : { strength: 'standard', reason: 'The tests only read what the candidate left.' }
+    : { strength: 'standard', reason: 'The tests only read what the agent left.' }
 }
 
 /** Returns true if a task declares `[metadata.assay] grader = true`. */
@@ -38,11 +38,11 @@ export const listTestFolders = ({ verifier: { testFolders, sandbox } }: TaskStep
   testFolders.length === 0 && sandbox.mode === 'separate' ? [sandbox.environment.folder] : testFolders
 
 /**
- * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
+ * Returns the reason why tests may execute or load what the agent wrote as the user who writes the reward, or undefined if
  * their files show that they only read. Every command of a shell script must be known to only read. Python may import only
  * modules that are known to read data. Python and JavaScript are also searched for signs of code execution. A grader runs
- * the candidate's code as another user, which only its shell scripts may do.
- * `listSubmission` returns the paths of the candidate's files that a step's tests see.
+ * the agent's code as another user, which only its shell scripts may do.
+ * `listSubmission` returns the paths of the agent's files that a step's tests see.
  */
 export function findWeakness(
   outline: Pick<TaskOutline, 'steps' | 'metadata' | 'environment'>,
@@ -71,7 +71,7 @@ function findStepWeakness(
       tests.some((test) => test.path === `${folder}${path.slice('/tests'.length)}` && languageOf(test)),
     )
   const scriptLength = tests.filter((test) => languageOf(test) === 'sh').reduce((sum, { text }) => sum + text.length, 0)
-  if (scriptLength > SCRIPTS_MAX) return 'The shell scripts of the tests are too long to be checked.'
+  if (scriptLength > SCRIPTS_LENGTH_MAX) return 'The shell scripts of the tests are too long to be checked.'
   if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
     return 'The test script is part of an image and cannot be read.'
   for (const test of tests) {
@@ -93,7 +93,7 @@ function findSharedVolume({ environment, steps }: Pick<TaskOutline, 'steps' | 'e
 }
 
 /** Maximum length of a step's shell scripts. The time for their check grows with its square. */
-const SCRIPTS_MAX = 16_384
+const SCRIPTS_LENGTH_MAX = 16_384
 
 /** Variables that hold data for tests and agents. Programs do not search them for code or settings. */
 const DATA_VARIABLE =
@@ -124,8 +124,9 @@ const findExposedCommand = (
   { submission, workdir }: { submission: readonly string[]; workdir: string },
 ): string | undefined => {
   const runsInside = submission.some((folder) => isWithin(workdir, folder))
-  return commands.find((command) =>
-    runsInside && mayExecute(command, SERVERS) ? true : mayExecute(command) && namesSubmission(command, submission),
+  return commands.find(
+    (command) =>
+      (runsInside && mayExecute(command, SERVERS)) || (mayExecute(command) && namesSubmission(command, submission)),
   )
 }
 
@@ -163,7 +164,7 @@ const ARTIFACTS_FOLDER = '/logs/artifacts'
 
 type StepSettings = { environment: Environment; env: Record<string, string>; submission: string[]; workdir: string }
 
-/** Reads the environment of a step's verifier, and the paths of the candidate's files in it, as far as files name them. */
+/** Reads the environment of a step's verifier, and the paths of the agent's files in it, as far as files name them. */
 function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly TextFile[]): StepSettings {
   const { sandbox, env } = step.verifier
   const readImage = ({ dockerfile }: Environment) => parseImageSettings(texts.find(({ path }) => path === dockerfile))
@@ -186,11 +187,11 @@ function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly Text
 export function findExposure(
   env: Readonly<Record<string, string>>,
   commands: readonly string[],
-  place: { submission: readonly string[]; workdir: string },
+  context: { submission: readonly string[]; workdir: string },
 ): string | undefined {
-  const name = findExposedVariable(env, place.submission)
+  const name = findExposedVariable(env, context.submission)
   if (name !== undefined) return `The variable ${name} of the verifier's environment names a path in the submission.`
-  const command = findExposedCommand(commands, place)
+  const command = findExposedCommand(commands, context)
   return command && `The verifier's environment runs ${command.slice(0, 80)}, which the submission can change.`
 }
 
@@ -206,7 +207,9 @@ export function listCommands(
   const started = [...entrypoint, ...command]
   const check = main?.healthcheck && main.healthcheck.kind !== 'none' ? main.healthcheck : undefined
   const checked = check?.kind === 'exec' ? quoteWords(check.test) : check?.test[0]
-  return [healthcheck?.command, step.healthcheck?.command, checked, quoteWords(started)].flatMap((text) => text || [])
+  return [healthcheck?.command ?? '', step.healthcheck?.command ?? '', checked ?? '', quoteWords(started)].filter(
+    (text) => text !== '',
+  )
 }
 
 const quoteWords = (words: readonly string[]): string =>
@@ -276,11 +279,11 @@ function findGraderSign(
   tests: readonly TextFile[],
 ): string | undefined {
   return namesReplaceableFile(test.text, submission)
-    ? 'reads files that programs of the candidate can replace by links'
+    ? 'reads files that programs of the submission can replace by links'
     : findCodeSign(test, language, { tests, submission })
 }
 
-/** Returns true if code of a grader names files that programs of the candidate may be able to write. */
+/** Returns true if code of a grader names files that programs of the submission may be able to write. */
 const namesReplaceableFile = (text: string, submission: readonly string[]): boolean =>
   [...submission, '/tmp'].some((folder) => text.includes(folder)) || /(?:\bopen|Path)\(\s*[rbf]?['"](?!\/)/.test(text)
 

@@ -4,7 +4,7 @@ import { isTable, type Value, type ValueTable } from '../fields.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
 import type { SourceFile } from '../source.ts'
-import type { Environment, TaskFinding as Refusal } from '../task.ts'
+import type { Environment, TaskFinding } from '../task.ts'
 import { parseYaml } from '../yaml-value.ts'
 
 /** Everything that was read of a task. */
@@ -13,17 +13,17 @@ export type TaskContents = {
   outline: TaskOutline | undefined
   files: SourceFile[]
   /** Findings of the task reader that refuse the task. */
-  refusals: Refusal[]
+  refusals: TaskFinding[]
   /** Findings of the task reader that do not refuse the task. */
-  warnings: Refusal[]
+  warnings: TaskFinding[]
   scanned: ScannedFile[]
 }
 
 /** Input of the rules. Each part is computed once, on first access. */
 export type TaskView = {
   files: SourceFile[]
-  refusals: Refusal[]
-  warnings: Refusal[]
+  refusals: TaskFinding[]
+  warnings: TaskFinding[]
   outline: TaskOutline | undefined
   /** Environments of the agent and of separate verifiers. */
   environments: Environment[]
@@ -131,11 +131,14 @@ function readDockerfiles(
     isForAgent: location.path.startsWith('environment/'),
   }))
   return [...new Map(locations.map((location) => [location.path, location])).values()].flatMap((location) =>
-    parseAt(location, textAt),
+    parseDockerfileAt(location, textAt),
   )
 }
 
-function parseAt(location: DockerfileLocation, textAt: (path: string) => string | undefined): UsedDockerfile[] {
+function parseDockerfileAt(
+  location: DockerfileLocation,
+  textAt: (path: string) => string | undefined,
+): UsedDockerfile[] {
   const text = textAt(location.path)
   if (text === undefined) return []
   const normalised = text.replaceAll(/\r\n?/g, '\n')
@@ -149,15 +152,16 @@ function listBuilds({ folder, table }: UsedCompose): { path: string; context: st
     const build = isTable(service) ? service.build : undefined
     if (build === undefined || build === null) return []
     const settings = isTable(build) ? build : { context: build }
-    const context = joined(folder, textOr(settings.context, '.'))
-    return [{ path: joined(context, textOr(settings.dockerfile, 'Dockerfile')), context }]
+    const context = joinPath(folder, toFixedText(settings.context, '.'))
+    return [{ path: joinPath(context, toFixedText(settings.dockerfile, 'Dockerfile')), context }]
   })
 }
 
-const textOr = (value: Value | undefined, otherwise: string): string =>
-  typeof value === 'string' && value !== '' && !value.startsWith('$') ? value : otherwise
+/** Returns a text, or the fallback if it is missing or begins with a variable. */
+const toFixedText = (value: Value | undefined, fallback: string): string =>
+  typeof value === 'string' && value !== '' && !value.startsWith('$') ? value : fallback
 
-const joined = (folder: string, path: string): string =>
+const joinPath = (folder: string, path: string): string =>
   [folder, ...path.split('/')].filter((part) => part !== '' && part !== '.').join('/')
 
 /** Memoizes a function of one object. */
@@ -267,8 +271,6 @@ const SHELL = /\|\s*(?:sudo\s+)?(?:\S{0,100}\/)?(?:(?:ba|da|z|k)?sh|python\d?|pe
 /** Returns true if a pipeline only prints, searches or writes text and does not pass it to an interpreter. */
 export const isTextOnly = (pipeline: string): boolean =>
   WRITES.test(pipeline) && !SHELL.test(pipeline) && !/\$\(|`|<\(/.test(pipeline)
-
-// Uninterpreted parts of a task that rules examine.
 
 export type ScannedFile = { path: string; bytes: Buffer; isWhole: boolean }
 

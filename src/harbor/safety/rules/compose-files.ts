@@ -3,8 +3,6 @@ import { findBuild, isEnabled, isInsideFolder, listEntriesAt, listRawServices } 
 import type { RuleMatch, SafetyRule } from '../rule.ts'
 import type { TaskView, UsedCompose } from '../view.ts'
 
-// Rules for compose files that access files of the host.
-
 const SOCKET =
   /(?:docker|dockerd|containerd|podman|crio|buildkitd|cri-dockerd)\.sock|[/\\]pipe[/\\]docker|\/run\/(?:docker|containerd|podman|crio)\b/
 const SOCKET_ADDRESS = /^(?:DOCKER_HOST|CONTAINER_HOST)\b.{0,20}(?:tcp|unix|ssh|npipe|fd):/
@@ -13,18 +11,18 @@ const SOCKET_ADDRESS = /^(?:DOCKER_HOST|CONTAINER_HOST)\b.{0,20}(?:tcp|unix|ssh|
 const LOGS = /^\$\{?(?:HOST|ENV)_(?:VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\b/
 const CONTEXT = /^\$\{?CONTEXT_DIR\b/
 
-/** `all` is the whole entry as text. */
-type RawMount = { path: string; source: string; all: string }
+/** An uninterpreted mount. `entry` is the whole entry as text. */
+type RawMount = { path: string; source: string; entry: string }
 
 /** Lists mounts. `source` is empty for a named volume in the short form. */
 function listRawMounts(view: TaskView): RawMount[] {
   return listRawServices(view).flatMap(({ path, settings }) =>
     listEntriesAt(settings, path, 'volumes').flatMap(({ path: at, value }) => {
       if (isTable(value))
-        return [{ path: at, source: toText(value.source) || toText(value.src), all: JSON.stringify(value) }]
+        return [{ path: at, source: toText(value.source) || toText(value.src), entry: JSON.stringify(value) }]
       const text = toText(value)
       const isPath = /^[./~$\\]|^[A-Za-z]:[\\/]/.test(text) && text.includes(':')
-      return [{ path: at, source: isPath ? parseSource(text) : '', all: text }]
+      return [{ path: at, source: isPath ? parseSource(text) : '', entry: text }]
     }),
   )
 }
@@ -40,7 +38,7 @@ function parseSource(text: string): string {
 
 const matchDockerSocket = (view: TaskView): RuleMatch[] => [
   ...listRawMounts(view)
-    .filter(({ all }) => SOCKET.test(all))
+    .filter(({ entry }) => SOCKET.test(entry))
     .map(({ path }) => ({ path, detail: 'Access to this socket gives root privileges on the host.' })),
   ...listRawServices(view).flatMap(({ path, settings }) =>
     listAssignments(settings.environment)
@@ -59,15 +57,15 @@ const listAssignments = (value: Value | undefined): string[] => {
 
 const matchHostBinds = (view: TaskView): RuleMatch[] => [
   ...listRawMounts(view)
-    .filter(({ source, all }) => source !== '' && !SOCKET.test(all) && !LOGS.test(source) && !CONTEXT.test(source))
-    .filter(({ source, all }) => !isInsideFolder(source) && !isVolume(all, source))
+    .filter(({ source, entry }) => source !== '' && !SOCKET.test(entry) && !LOGS.test(source) && !CONTEXT.test(source))
+    .filter(({ source, entry }) => !isInsideFolder(source) && !isVolume(entry, source))
     .map(({ path }) => ({ path, detail: 'The service would mount a file or folder of the host.' })),
   ...view.composes.flatMap(matchHostVolumes),
 ]
 
 /** Returns true for a named volume in the long form. */
-const isVolume = (all: string, source: string): boolean =>
-  all.startsWith('{') && !all.includes('"bind"') && /^[\w.-]+$/.test(source)
+const isVolume = (entry: string, source: string): boolean =>
+  entry.startsWith('{') && !entry.includes('"bind"') && /^[\w.-]+$/.test(source)
 
 /** Matches volumes that are a folder of the host or shared with other tasks. */
 function matchHostVolumes({ path, table }: UsedCompose): RuleMatch[] {
@@ -119,34 +117,34 @@ const matchSecrets = (view: TaskView): RuleMatch[] => [
   ...listRawServices(view).flatMap((service) => {
     const serviceSecrets = isEnabled(service.settings.secrets) ? [`${service.path}.secrets`] : []
     const build = findBuild(service)
-    return [
-      ...serviceSecrets,
-      ...(isEnabled(build?.secrets) || isEnabled(build?.ssh) ? [`${service.path}.build`] : []),
-    ].map((path) => ({
-      path,
-      detail: 'No secret of the host is handed to a task.',
-    }))
+    const buildSecrets = isEnabled(build?.secrets) || isEnabled(build?.ssh) ? [`${service.path}.build`] : []
+    return [...serviceSecrets, ...buildSecrets].map((path) => ({ path, detail: SECRETS }))
   }),
   ...view.composes
     .filter(({ table }) => isEnabled(table.secrets))
-    .map(({ path }) => ({ path: `${path}.secrets`, detail: 'No secret of the host is handed to a task.' })),
+    .map(({ path }) => ({ path: `${path}.secrets`, detail: SECRETS })),
 ]
+
+const SECRETS = 'A task must not use secrets of the host. Remove this key.'
 
 const matchBuildContexts = (view: TaskView): RuleMatch[] =>
   listRawServices(view).flatMap((service) => {
     const build = findBuild(service) ?? {}
     const context = toText(build.context) || '.'
-    const isOwn = CONTEXT.test(context) || (isInsideFolder(context) && !isRemote(context))
+    const isInside = CONTEXT.test(context) || (isInsideFolder(context) && !isRemote(context))
     const file = toText(build.dockerfile) || 'Dockerfile'
-    const isOut =
-      !isOwn ||
+    const isOutside =
+      !isInside ||
       !isInsideFolder(CONTEXT.test(context) ? file : `${context}/${file}`) ||
       isEnabled(build.additional_contexts)
-    return isOut ? [{ path: `${service.path}.build`, detail: 'The build context must be inside the environment.' }] : []
+    return isOutside
+      ? [{ path: `${service.path}.build`, detail: 'The build context must be inside the environment.' }]
+      : []
   })
 
 const isRemote = (context: string): boolean => /^[a-z+]{2,10}:\/\/|^git@|^[\w.-]+\.[a-z]{2,10}\/.{0,200}#/.test(context)
 
+/** Rules for compose files that access files of the host. */
 export const composeFileRules: SafetyRule[] = [
   {
     id: 'compose_docker_socket',

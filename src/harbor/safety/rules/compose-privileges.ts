@@ -3,8 +3,6 @@ import { findBuild, isEnabled, listEntriesAt, listRawServices, matchEnabledKeys 
 import type { SafetyRule } from '../rule.ts'
 import type { TaskView } from '../view.ts'
 
-// Rules for compose files that weaken the isolation of a container.
-
 const NAMESPACES = ['network_mode', 'net', 'pid', 'ipc', 'uts', 'userns_mode', 'cgroup']
 
 /** Returns true for `host` and for the namespace of a container outside the task. */
@@ -30,6 +28,7 @@ const matchPrivilegedBuilds = (view: TaskView) =>
     return keys.map((key) => ({ path: `${service.path}.build`, detail: `The build would run with ${key}.` }))
   })
 
+/** Rules for compose files that weaken the isolation of a container. */
 export const composePrivilegeRules: SafetyRule[] = [
   {
     id: 'compose_privileged',
@@ -81,7 +80,7 @@ export const composePrivilegeRules: SafetyRule[] = [
   {
     id: 'compose_host_gateway',
     severity: 'block',
-    description: 'a way from a container to the host',
+    description: 'an address of the host',
     check: matchHostGateway,
   },
 ]

@@ -4,9 +4,10 @@ import { lineAt, memoize, type TaskView, type TextFile } from '../view.ts'
 
 type CredentialMatch = RuleMatch & { isIssued: boolean }
 
-/** Maximum number of matches per format and file. */
-const PER_FORMAT_MAX = 3
-const MATCHES_MAX = 100
+/** Maximum number of reported matches per format and file. */
+const REPORTED_MAX = 3
+/** Maximum number of examined matches per format and file. */
+const EXAMINED_MAX = 100
 
 const listCredentials = memoize(({ texts }: TaskView): CredentialMatch[] => texts.flatMap(matchCredentials))
 
@@ -15,9 +16,9 @@ export const matchCredentials = ({ path, text }: TextFile): CredentialMatch[] =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).flatMap(({ name, pattern, isIssued }) => {
     const real = text
       .matchAll(pattern)
-      .take(MATCHES_MAX)
+      .take(EXAMINED_MAX)
       .filter(([value]) => !isPlaceholder(value))
-    return [...real.take(PER_FORMAT_MAX)].map(({ 0: value, index }) => ({
+    return [...real.take(REPORTED_MAX)].map(({ 0: value, index }) => ({
       path,
       line: lineAt(text, index),
       detail: `This looks like a ${name}.`,
@@ -31,7 +32,7 @@ export const credentialRules: SafetyRule[] = [
   {
     id: 'live_credentials',
     severity: 'block',
-    description: 'a token that only its issuer can have made: its checksum or its mark is right',
+    description: 'a token whose checksum, or mark and length, shows that its issuer created it',
     check: (view) =>
       listCredentials(view)
         .filter(({ isIssued }) => isIssued)
@@ -126,6 +127,9 @@ const PLACEHOLDER =
 export const isPlaceholder = (value: string): boolean =>
   PLACEHOLDER.test(value.replace(/^-----BEGIN.*/, '')) || (!value.startsWith('-----') && !isRandom(value))
 
+/** Entropy per character in bits above which a value counts as random. */
+const RANDOM_BITS_MIN = 3.2
+
 /** Tests whether the entropy per character is that of a random value. */
 function isRandom(value: string): boolean {
   const counts = new Map<string, number>()
@@ -134,5 +138,5 @@ function isRandom(value: string): boolean {
     (sum, count) => sum - (count / value.length) * Math.log2(count / value.length),
     0,
   )
-  return bits > 3.2
+  return bits > RANDOM_BITS_MIN
 }

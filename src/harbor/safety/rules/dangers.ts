@@ -95,9 +95,6 @@ const DANGERS: Danger[] = [
   },
 ]
 
-// Commands that build or start a task are refused for signs of an attack. In tests, solutions and other files the same
-// signs only cause a warning, because they are common in tasks about security.
-
 const matchCommands =
   ({ signs, detail }: Danger) =>
   ({ commands }: TaskView): RuleMatch[] =>
@@ -127,6 +124,10 @@ function findFirst({ path, text }: TextFile, { signs }: Danger): RuleMatch | und
 
 const ATTACK_TEXT = 'The text looks like an attack. Check that it is part of the task.'
 
+/**
+ * Rules for signs of an attack. Commands that build or start a task are refused for them. In tests, solutions and other
+ * files they only cause a warning, because they are common in tasks about security.
+ */
 export const dangerRules: SafetyRule[] = DANGERS.flatMap((danger): SafetyRule[] => [
   {
     id: danger.id,

@@ -1,8 +1,6 @@
 import type { SafetyRule } from '../rule.ts'
 import type { TaskView } from '../view.ts'
 
-// Rules for the refusals of the task reader, by reason.
-
 const MISSING = new Set(['missing_file'])
 const ESCAPES = new Set(['unsafe_path'])
 const LINKS_AND_DEVICES = new Set(['link_outside', 'link_to_folder', 'special_file', 'through_a_link'])
@@ -15,11 +13,12 @@ const matchRefusals = (isReason: (code: string) => boolean) => (view: TaskView) 
     .filter(({ code }) => isReason(code))
     .map(({ path, code, message }) => ({ path, detail: `${message} (${code})` }))
 
+/** Rules for the refusals of the task reader, by reason. */
 export const formRules: SafetyRule[] = [
   {
     id: 'schema',
     severity: 'block',
-    description: 'task.toml, a compose file or a Dockerfile that we cannot read in full',
+    description: 'task.toml, a compose file or a Dockerfile that is invalid or uses unsupported keys',
     check: matchRefusals((code) => !NAMED.has(code)),
   },
   {
@@ -62,7 +61,7 @@ export const formRules: SafetyRule[] = [
   {
     id: 'scan_limit',
     severity: 'warn',
-    description: 'a text so long that only its beginning was looked into',
+    description: 'a text so long that only its beginning was scanned',
     check: ({ texts }) =>
       texts
         .filter(({ isWhole }) => !isWhole)

@@ -3,15 +3,13 @@ import { type CopySource, copiesPath, listCopies } from '../../dockerfile.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
 import { memoize, type ScannedFile, type TaskView, type UsedDockerfile } from '../view.ts'
 
-// Rules for content that an agent must not find in its image: hidden tests, the solution, the fix in a git history.
-
 const HIDDEN = /^(?:steps\/[^/]+\/)?(?:tests|solution)\//
 const CODE =
   /\.(?:sh|bat|ps1|py|js|mjs|cjs|ts|tsx|jsx|go|rs|c|cc|cpp|h|hpp|java|kt|scala|rb|pl|php|cs|swift|lua|sql|r|patch|diff)$/i
-/** Shorter files may be equal by chance. */
+/** Minimum size of a file that is compared. Shorter files may be equal by chance. */
 const BYTES_MIN = 33
 
-/** A file of the environment that is identical to a hidden one. */
+/** A file of the environment that is identical to a hidden one. `isAnswer`: it is code that grades or solves the task. */
 type Twin = { path: string; hidden: string; isAnswer: boolean }
 
 /** A twin in the image. `at` is the instruction that copies it; `isRemoved` means that a later one deletes it. */
@@ -71,6 +69,7 @@ function listTwins(view: TaskView): Twin[] {
   }))
 }
 
+/** Paths of solutions and test scripts. */
 const SOLVES = /(?:^|\/)solution\/|\/test\.(?:sh|bat)$/
 
 function listPairs(view: TaskView): Omit<Twin, 'isAnswer'>[] {
@@ -122,6 +121,7 @@ function matchGitHistory({ dockerfiles, files }: TaskView): RuleMatch[] {
 
 const HISTORY = 'The agent can read the history of this repository. Check that it does not contain the solution.'
 
+/** Rules for content that an agent must not find in its image: hidden tests, the solution, the fix in a git history. */
 export const imageRules: SafetyRule[] = [
   {
     id: 'tests_in_image',

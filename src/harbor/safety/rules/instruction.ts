@@ -1,8 +1,6 @@
 import type { RuleMatch, SafetyRule } from '../rule.ts'
 import { lineAt, type TaskView, type TextFile } from '../view.ts'
 
-// Rules for text in an instruction that an agent reads and a person does not see.
-
 /** Tag characters spell words that no font displays; directional overrides reverse text. */
 const HIDDEN =
   /[\u202D\u202E]|[\u{E0020}-\u{E007F}]|(?:[\u200B-\u200D\u2060-\u2064\uFEFF\u180E]|[\uFE00-\uFE0F\u{E0100}-\u{E01EF}\u034F]){8}/gu
@@ -22,25 +20,28 @@ const MARKERS = new RegExp(
   'gi',
 )
 
+/** Maximum number of matches per file. */
+const MATCHES_MAX = 5
+
 const matchPattern = ({ path, text }: TextFile, pattern: RegExp, detail: string): RuleMatch[] =>
-  [...text.matchAll(pattern)].slice(0, 5).map((match) => ({ path, line: lineAt(text, match.index), detail }))
+  [...text.matchAll(pattern)].slice(0, MATCHES_MAX).map((match) => ({ path, line: lineAt(text, match.index), detail }))
 
 /** Lists the comments of a Markdown text. */
 function listComments(text: string): { start: number; text: string }[] {
-  const found: { start: number; text: string }[] = []
+  const comments: { start: number; text: string }[] = []
   for (let start = text.indexOf('<!--'); start >= 0; ) {
     const end = text.indexOf('-->', start)
-    found.push({ start, text: text.slice(start, end < 0 ? undefined : end) })
+    comments.push({ start, text: text.slice(start, end < 0 ? undefined : end) })
     start = end < 0 ? -1 : text.indexOf('<!--', end)
   }
-  return found
+  return comments
 }
 
 const matchHiddenOrders = ({ instructions }: TaskView): RuleMatch[] =>
   instructions.flatMap(({ path, text }) =>
     listComments(text)
       .filter((comment) => comment.text.search(MARKERS) >= 0)
-      .slice(0, 5)
+      .slice(0, MATCHES_MAX)
       .map(({ start }) => ({
         path,
         line: lineAt(text, start),
@@ -52,6 +53,7 @@ function matchOrders({ instructions }: TaskView): RuleMatch[] {
   return instructions.flatMap((file) => matchPattern(file, MARKERS, 'The text looks like a prompt injection.'))
 }
 
+/** Rules for text in an instruction that an agent reads and a person does not see. */
 export const instructionRules: SafetyRule[] = [
   {
     id: 'instruction_hidden_text',

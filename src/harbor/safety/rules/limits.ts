@@ -120,7 +120,7 @@ export const limitRules: SafetyRule[] = [
   {
     id: 'timeout_missing',
     severity: 'warn',
-    description: 'an agent that may run for as long as it likes',
+    description: 'an agent without a timeout',
     check: ({ outline }) =>
       (outline?.steps ?? []).some(({ agent }) => agent.timeoutSec === null)
         ? [{ path: 'agent.timeout_sec', detail: 'The agent has no timeout.' }]

@@ -95,7 +95,7 @@ export const variableRules: SafetyRule[] = [
   {
     id: 'requested_variables',
     severity: 'warn',
-    description: 'values that the task asks for and that somebody must give',
+    description: 'variables that the task requests and that must be set to run it',
     check: matchRequested,
   },
 ]
