@@ -355,7 +355,7 @@ function checkShell(context: CheckContext, args: readonly ShellWord[], name: str
   return checkInterpreter(context, args, name)
 }
 
-const INTERPRETER_OPTION: Readonly<Record<string, RegExp>> = { python: /^-[BEIsu]+$/, node: /^$/ }
+const INTERPRETER_OPTION: Readonly<Record<string, RegExp>> = { python: /^-[BEIsu]+$/, node: NEVER }
 
 function checkInterpreter(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
   const option = INTERPRETER_OPTION[name.replace(/[\d.]+$/, '')] ?? /^-[eux]+$/

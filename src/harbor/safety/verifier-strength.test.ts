@@ -389,3 +389,8 @@ test.each([
 ])('a test script with the line %s only reads', async (line) => {
   expect(await estimated(script(line))).toMatchObject({ strength: 'standard' })
 })
+
+test('an option of node in a variable is weak, because it can load code', async () => {
+  const files = { ...script('o=--require=/app/x.js; node "$o" /tests/check.js'), 'tests/check.js': 'console.log(1)\n' }
+  expect(await estimated(files)).toMatchObject({ strength: 'weak' })
+})
