@@ -77,11 +77,11 @@ export async function createBatch(db: Db, by: AuditActor, { repository, options,
 }
 
 export async function listBatches(db: Db, repository: number, page: Page) {
-  const found = await rows.listBatchRows(db, repository, page)
-  const ids = found.map(({ id }) => id)
+  const batchRows = await rows.listBatchRows(db, repository, page)
+  const ids = batchRows.map(({ id }) => id)
   const tallies = Map.groupBy(await rows.listTallies(db, ids), ({ batch }) => batch)
   const { items, nextCursor } = toPage(
-    found,
+    batchRows,
     page.limit,
     (row) => toBatchRun(row, tallies.get(row.id) ?? []),
     (row) => ({ at: row.created_at, id: row.id }),
@@ -187,12 +187,12 @@ const toBatchRun = (row: BatchRow, tallies: readonly TaskTally[]): BatchRun => (
   waiting: row.waiting === null ? undefined : Waiting.parse(row.waiting),
   warnings: Warnings.parse(row.warnings),
   budgetUsd: row.budget_micros === null ? undefined : toUsd(row.budget_micros),
-  costUsd: toUsd(tallies.reduce((all, { spentMicros }) => all + spentMicros, 0)),
+  costUsd: toUsd(tallies.reduce((sum, { spentMicros }) => sum + spentMicros, 0)),
   error: row.error === null ? undefined : BatchError.parse(row.error),
 })
 
 const sumCounts = (tallies: readonly TaskTally[], isWanted: (tally: TaskTally) => boolean = () => true): number =>
-  tallies.filter(isWanted).reduce((all, { count }) => all + count, 0)
+  tallies.filter(isWanted).reduce((sum, { count }) => sum + count, 0)
 
 /** Reasons for which a task is rejected before anything of it is executed. */
 const SCREENING_REASONS = ['invalid_task', 'unsafe_task', 'duplicate_name']
@@ -244,12 +244,12 @@ const countShortfall = (row: BatchRow, tallies: readonly TaskTally[]): number =>
   Difficulty.options
     .map((difficulty) => countBucket(row, tallies, difficulty))
     .map(({ requested, selected }) => Math.max(0, requested - selected))
-    .reduce((all, missing) => all + missing, 0)
+    .reduce((sum, missing) => sum + missing, 0)
 
 function countRejections(tallies: readonly TaskTally[]): Record<string, number> {
   const reasons = Map.groupBy(tallies, ({ reason }) => reason)
   return Object.fromEntries(
-    [...reasons].flatMap(([reason, own]) => (reason === null ? [] : [[reason, sumCounts(own)] as const])),
+    [...reasons].flatMap(([reason, group]) => (reason === null ? [] : [[reason, sumCounts(group)] as const])),
   )
 }
 

@@ -27,9 +27,9 @@ export function decide(
   requireDistinct(inputs)
   return transact(db, async (tx) => {
     const ids = inputs.map(({ taskId }) => taskId)
-    const found = new Map((await rows.lockTaskRows(tx, batch, ids)).map((row) => [row.id, row]))
-    requireDecidable(inputs, found, mode)
-    if (mode === 'bulk') requireNoWarnings(inputs, found)
+    const rowsById = new Map((await rows.lockTaskRows(tx, batch, ids)).map((row) => [row.id, row]))
+    requireDecidable(inputs, rowsById, mode)
+    if (mode === 'bulk') requireNoWarnings(inputs, rowsById)
     const decided: BatchTask[] = []
     for (const { taskId, decision, digest, note } of inputs) {
       decided.push(toBatchTask(await rows.decideTaskRow(tx, { batch, task: taskId }, { decision, note: note ?? null })))
@@ -55,11 +55,11 @@ function requireDistinct(inputs: readonly DecisionInput[]): void {
 /** Checks in this order: missing tasks, tasks that are not ready, changed tasks. */
 function requireDecidable(
   inputs: readonly DecisionInput[],
-  found: ReadonlyMap<string, rows.TaskRow>,
+  rowsById: ReadonlyMap<string, rows.TaskRow>,
   mode: DecisionMode,
 ): void {
   const listInvalid = (isWrong: (row: rows.TaskRow | undefined, input: DecisionInput) => boolean) =>
-    inputs.flatMap((input, index) => (isWrong(found.get(input.taskId), input) ? [{ input, index }] : []))
+    inputs.flatMap((input, index) => (isWrong(rowsById.get(input.taskId), input) ? [{ input, index }] : []))
   refuse(
     invalidRequest,
     listInvalid((row) => row === undefined).map(({ index }) =>
@@ -69,7 +69,13 @@ function requireDecidable(
   refuse(
     taskNotReady,
     listInvalid((row) => row?.state !== 'ready').map(({ index, input }) =>
-      toFieldError(mode, index, 'taskId', taskNotReady.code, `${input.taskId} is ${found.get(input.taskId)?.state}.`),
+      toFieldError(
+        mode,
+        index,
+        'taskId',
+        taskNotReady.code,
+        `${input.taskId} is ${rowsById.get(input.taskId)?.state}; only a ready task can be decided on.`,
+      ),
     ),
   )
   refuse(
@@ -80,16 +86,16 @@ function requireDecidable(
         index,
         'digest',
         taskChanged.code,
-        `${input.taskId} is ${found.get(input.taskId)?.digest} now.`,
+        `${input.taskId} has changed: its digest is now ${rowsById.get(input.taskId)?.digest}. Review it again.`,
       ),
     ),
   )
 }
 
 /** Bulk approval skips individual review, so tasks with warnings must be decided one by one. */
-function requireNoWarnings(inputs: readonly DecisionInput[], found: ReadonlyMap<string, rows.TaskRow>): void {
+function requireNoWarnings(inputs: readonly DecisionInput[], rowsById: ReadonlyMap<string, rows.TaskRow>): void {
   const errors = inputs.flatMap(({ taskId, decision }, index) => {
-    const row = found.get(taskId)
+    const row = rowsById.get(taskId)
     const [concern] = row && decision === 'approved' ? toBatchTask(row).concerns : []
     return concern === undefined
       ? []

@@ -70,7 +70,8 @@ function requireEditable(
   { id, state, candidate }: Pick<FullTaskRow, 'id' | 'state' | 'candidate'>,
   path: string,
 ): void {
-  if (state !== 'ready' && state !== 'rejected') throw new Problem(taskNotReady, `${id} is ${state}.`)
+  if (state !== 'ready' && state !== 'rejected')
+    throw new Problem(taskNotReady, `${id} is ${state}; only a ready or rejected task can be changed.`)
   if (candidate !== null && path !== INSTRUCTION_FILE)
     throw new Problem(fileNotEditable, `Only ${INSTRUCTION_FILE} of a generated task can be changed.`)
 }

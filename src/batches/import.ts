@@ -20,7 +20,8 @@ import {
   toWorkspaceJobOptions,
 } from '../platform/jobs/jobs.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
-import { type NewTask, type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
+import type { NewTask } from '../taskgen/assembly/screen-folder.ts'
+import { type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
 import {
   type BatchRow,
   beginDiscovery,
@@ -33,7 +34,7 @@ import {
 } from '../taskgen/pipeline/batch-state.ts'
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
 import * as rows from './sql.ts'
-import { deleteUnusedArchive, dropArchives, listUnusedArchives, upsertArchive } from './sql.ts'
+
 import { endIfDone, enqueueValidations, markWaitingForSandbox } from './validate.ts'
 
 type ImportJobDeps = {
@@ -78,7 +79,8 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
     const waiting = await rows.listValidating(tx, batch)
     if (waiting.length > 0 && sandbox === undefined) {
       const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs)
-      return void (await enqueueImport(tx, batch, until))
+      await enqueueImport(tx, batch, until)
+      return
     }
     await markRunning(tx, batch)
     if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks: waiting })
@@ -100,7 +102,7 @@ async function unpackAndListTasks(
   try {
     const root = join(unpackFolder, 'task')
     await unpack(await openOwned(deps.blobs, blobOwner(id), archive ?? ''), root, UNPACK_LIMITS)
-    return await screenAll(deps, job, root)
+    return await screenTasks(deps, job, root)
   } catch (error) {
     if (error instanceof ArchiveRefused) return toRefusal('archive_refused', error.message)
     throw error
@@ -109,7 +111,12 @@ async function unpackAndListTasks(
   }
 }
 
-async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: string): Promise<BatchError | undefined> {
+/** Screens every task of an unpacked archive and stores the accepted ones. Returns why the archive is refused, if it is. */
+async function screenTasks(
+  deps: ImportJobDeps,
+  job: Job<ImportPayload>,
+  root: string,
+): Promise<BatchError | undefined> {
   const { batch } = job.payload
   const { folders, strays } = await listTaskFolders(root)
   if (folders.length === 0) return toRefusal('no_tasks', 'No folder in the archive has a task.toml.')
@@ -154,7 +161,7 @@ function rejectDuplicateName(screened: ScreenedTask, names: Set<string>): Screen
 
 /** A task folder relative to the archive, and its id in the batch. */
 type TaskFolder = { id: string; path: string }
-/** `strays` are files that belong to no task. */
+/** Task folders of an archive. `strays` is the number of files and folders that belong to no task. */
 type TaskFolders = { folders: TaskFolder[]; strays: number }
 
 /** Maximum depth of a task folder. `tasks/<group>/<task>/` is the deepest layout in use. */
@@ -163,26 +170,27 @@ const ID_LENGTH_MAX = 80
 
 /** Lists every folder with a task.toml that is not inside another task. */
 async function listTaskFolders(root: string): Promise<TaskFolders> {
-  const found: { paths: string[]; strays: number } = { paths: [], strays: 0 }
-  await collectTaskFolders(root, '', found)
-  return { folders: assignIds(found.paths.sort()), strays: found.strays }
+  const listing: ArchiveListing = { paths: [], strays: 0 }
+  await collectTaskFolders(root, '', listing)
+  return { folders: assignIds(listing.paths.sort()), strays: listing.strays }
 }
 
-async function collectTaskFolders(
-  root: string,
-  path: string,
-  found: { paths: string[]; strays: number },
-): Promise<void> {
+type ArchiveListing = { paths: string[]; strays: number }
+
+async function collectTaskFolders(root: string, path: string, listing: ArchiveListing): Promise<void> {
   const entries: Dirent[] = await readdir(join(root, path), { withFileTypes: true })
-  if (entries.some((entry) => entry.name === CONFIG_FILE && entry.isFile())) return void found.paths.push(path)
+  if (entries.some((entry) => entry.name === CONFIG_FILE && entry.isFile())) {
+    listing.paths.push(path)
+    return
+  }
   const folders = entries.filter((entry) => entry.isDirectory())
-  found.strays += entries.length - folders.length
+  listing.strays += entries.length - folders.length
   const isTooDeep = path.split('/').length >= DEPTH_MAX && path !== ''
-  if (isTooDeep) found.strays += folders.length
-  else for (const { name } of folders) await collectTaskFolders(root, path === '' ? name : `${path}/${name}`, found)
+  if (isTooDeep) listing.strays += folders.length
+  else for (const { name } of folders) await collectTaskFolders(root, path === '' ? name : `${path}/${name}`, listing)
 }
 
-/** Returns a unique, URL-safe id. */
+/** Gives each folder a unique, URL-safe id. */
 function assignIds(paths: string[]): TaskFolder[] {
   const taken = new Set<string>()
   return paths.map((path) => {
@@ -209,7 +217,7 @@ const blobOwner = (batch: string): string => `batch ${batch}`
  */
 export async function storeArchive({ db, blobs }: ArchiveDeps, batch: string, path: string): Promise<Digest> {
   const digest = await hashOwned(blobOwner(batch), path)
-  await upsertArchive(db, digest)
+  await rows.upsertArchive(db, digest)
   await putOwned(blobs, blobOwner(batch), path, digest)
   return digest
 }
@@ -221,10 +229,10 @@ const RESUMABLE_DAYS = 7
 
 /** Removes archives that no batch needs. */
 export async function sweepArchives({ db, blobs }: ArchiveDeps): Promise<void> {
-  await dropArchives(db, RESUMABLE_DAYS)
-  for (const { digest } of await listUnusedArchives(db, SWEEP_MAX)) {
+  await rows.dropArchives(db, RESUMABLE_DAYS)
+  for (const { digest } of await rows.listUnusedArchives(db, SWEEP_MAX)) {
     await transact(db, async (tx) => {
-      if ((await deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)
+      if ((await rows.deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)
     })
   }
 }

@@ -43,15 +43,15 @@ const toRepositoryRef = ({ caller, params }: Omit<RouteContext<RepositoryParams>
   name: params.name,
 })
 
-const findBatch = ({ db, caller, params }: RouteContext<BatchPathParams>) =>
+const readPathBatch = ({ db, caller, params }: RouteContext<BatchPathParams>) =>
   readBatchRow(db, toRepositoryRef({ caller, params }), params.runId)
 
-const findTask = async (context: RouteContext<BatchPathParams & { taskId: string }>) => {
-  const { id } = await findBatch(context)
+const readPathTask = async (context: RouteContext<BatchPathParams & { taskId: string }>) => {
+  const { id } = await readPathBatch(context)
   return readTaskRow(context.db, id, context.params.taskId)
 }
 
-const findRepository = ({ db, caller, params }: RouteContext<RepositoryParams>) =>
+const readPathRepository = ({ db, caller, params }: RouteContext<RepositoryParams>) =>
   readRepository(db, toRepositoryRef({ caller, params }))
 
 const generationRoutes = (deps: BatchRoutesDeps): Route[] => [
@@ -71,7 +71,7 @@ const generationRoutes = (deps: BatchRoutesDeps): Route[] => [
       )
     },
   ),
-  route(schema.previewBatch, findRepository, async ({ caller, body, signal, onProgress }, row) => {
+  route(schema.previewBatch, readPathRepository, async ({ caller, body, signal, onProgress }, row) => {
     const repository = { ...row, workspaceId: caller.workspace.id }
     return reply(200, await previewBatch(deps, repository, body, { signal, onProgress }))
   }),
@@ -88,27 +88,29 @@ function startRoutes(deps: BatchRoutesDeps): Route[] {
           await importBatch(deps, toAuditActor(caller, requestId), { repository: key, path: upload.path, db }),
         ),
     ),
-    route(schema.cancelBatch, findBatch, async ({ db, caller, requestId }, row) =>
+    route(schema.cancelBatch, readPathBatch, async ({ db, caller, requestId }, row) =>
       reply(202, await cancelBatch(db, toAuditActor(caller, requestId), row)),
     ),
-    route(schema.resumeBatch, findBatch, async ({ db, caller, body, requestId }, row) =>
+    route(schema.resumeBatch, readPathBatch, async ({ db, caller, body, requestId }, row) =>
       reply(202, await resumeBatch(db, toAuditActor(caller, requestId), row, body)),
     ),
   ]
 }
 
 const watchRoutes = (): Route[] => [
-  route(schema.listBatches, findRepository, async ({ db, query }, { key }) =>
+  route(schema.listBatches, readPathRepository, async ({ db, query }, { key }) =>
     reply(200, await listBatches(db, key, query)),
   ),
-  route(schema.readBatch, findBatch, async ({ db }, row) => reply(200, await readRun(db, row.id))),
-  route(schema.followBatch, findBatch, async ({ db, signal }, row) => replyEvents(batchEvents(db, row.id, signal))),
+  route(schema.readBatch, readPathBatch, async ({ db }, row) => reply(200, await readRun(db, row.id))),
+  route(schema.followBatch, readPathBatch, async ({ db, signal }, row) => replyEvents(batchEvents(db, row.id, signal))),
 ]
 
 const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
-  route(schema.listBatchTasks, findBatch, async ({ db }, row) => reply(200, { tasks: await listTasks(db, row.id) })),
-  route(schema.readBatchTask, findTask, async ({ db }, row) => reply(200, await readDetail(db, row))),
-  route(schema.readBatchTaskFile, findTask, async ({ params }, row) => {
+  route(schema.listBatchTasks, readPathBatch, async ({ db }, row) =>
+    reply(200, { tasks: await listTasks(db, row.id) }),
+  ),
+  route(schema.readBatchTask, readPathTask, async ({ db }, row) => reply(200, await readDetail(db, row))),
+  route(schema.readBatchTaskFile, readPathTask, async ({ params }, row) => {
     const { path, bytes, content, sha256 } = await openTaskFile(deps, row, params.path)
     const name = path.split('/').at(-1) ?? path
     return replyFile({ name, mediaType: 'application/octet-stream', bytes, content, etag: toEtag({ sha256 }) })
@@ -116,7 +118,7 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
   route(
     schema.putBatchTaskFile,
     async (context) => {
-      const row = await findTask(context)
+      const row = await readPathTask(context)
       return { row, file: readFileFacts(row, context.params.path) }
     },
     async ({ db, caller, params, body, ifMatch, requestId }, { row, file }) => {
@@ -129,19 +131,19 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
       return reply(202, await readDetail(db, changed), { etag: toEtag(readFileFacts(changed, path)) })
     },
   ),
-  route(schema.readBatchTaskArchive, findTask, async (_, row) => {
+  route(schema.readBatchTaskArchive, readPathTask, async (_, row) => {
     const { bytes, content } = await openTaskArchive(deps, row)
     return replyFile({ name: `${row.id}.tar.gz`, mediaType: 'application/gzip', bytes, content })
   }),
 ]
 
 const decisionRoutes = (): Route[] => [
-  route(schema.decideTask, findTask, async ({ db, caller, body, requestId }, row) => {
+  route(schema.decideTask, readPathTask, async ({ db, caller, body, requestId }, row) => {
     const [task] = await decide(db, toAuditActor(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'alone')
     if (!task) throw new Error('The decision returned no task.')
     return reply(200, task)
   }),
-  route(schema.decideTasks, findBatch, async ({ db, caller, body, requestId }, row) =>
+  route(schema.decideTasks, readPathBatch, async ({ db, caller, body, requestId }, row) =>
     reply(200, { tasks: await decide(db, toAuditActor(caller, requestId), row.id, body.decisions, 'bulk') }),
   ),
 ]

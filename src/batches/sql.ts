@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { type Db, pageNewestFirst } from '../platform/db/db.ts'
 import type { Page } from '../platform/http/page.ts'
-import type { NewTask } from '../taskgen/assembly/screen-task.ts'
+import type { NewTask } from '../taskgen/assembly/screen-folder.ts'
 import type { TaskKey } from '../taskgen/pipeline/batch-state.ts'
 import { type Difficulty, OPEN_STATES, type Rejection, type TaskEvidence } from '../taskgen/schema.ts'
 

@@ -8,7 +8,6 @@ import { listStageEvidence } from '../taskgen/pipeline/facts.ts'
 import { Rejection, TaskContent, TaskEvidence, TaskPullRequest, toRunId, Waiting } from '../taskgen/schema.ts'
 import { type BatchTask, type BatchTaskDetail, RejectionEvidence } from './schema.ts'
 import * as rows from './sql.ts'
-import { listApprovedPaths, listApprovedRows, listTaskStateRows } from './sql.ts'
 
 type TaskFilesDeps = { db: Db; blobs: Blobs }
 
@@ -56,14 +55,14 @@ export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDet
   decidedAt: row.decided_at?.toISOString() ?? null,
 })
 
-/** Finds a file of a task; throws notFound. The path is only compared with those of the task and never opened. */
+/** Returns size and hash of a file of a task; throws notFound. The path is only compared, never opened. */
 export function readFileFacts(row: FullTaskRow, path: string): TaskContent['files'][number] {
   const file = parseContent(row)?.files.find((each) => each.path === path)
   if (file) return file
   throw new Problem(notFound, 'The task has no such file.')
 }
 
-/** ETag of a task file. */
+/** Returns the ETag of a task file. */
 export const toEtag = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 
 export async function openTaskFile(deps: TaskFilesDeps, row: FullTaskRow, path: string) {
@@ -77,7 +76,7 @@ export async function openTaskArchive(deps: TaskFilesDeps, row: FullTaskRow) {
   return { bytes, content: await deps.blobs.get(archive) }
 }
 
-/** Finds the stored files of a task; throws notFound. */
+/** Returns the stored files of a task; throws notFound. */
 export async function readStoredFiles(deps: TaskFilesDeps, { digest }: FullTaskRow) {
   const stored = await findContent(deps, digest)
   if (stored) return stored
@@ -97,8 +96,8 @@ export type ApprovedTask = {
 
 /** Lists the approved tasks of a repository, oldest first. `repository` is the key of its row. */
 export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
-  const found = await listApprovedRows(db, repository)
-  return found.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
+  const approved = await rows.listApprovedRows(db, repository)
+  return approved.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
     runId: toRunId(batch),
     taskId: id,
     title,
@@ -111,14 +110,14 @@ export async function listApprovedTasks(db: Db, repository: number): Promise<App
 
 /** Lists the paths of the files of each approved task with one of these digests. */
 export async function listTaskPaths(db: Db, repository: number, digests: readonly string[]): Promise<string[][]> {
-  const found = await listApprovedPaths(db, repository, digests)
-  return found.map(({ paths }) => paths ?? [])
+  const approved = await rows.listApprovedPaths(db, repository, digests)
+  return approved.map(({ paths }) => paths ?? [])
 }
 
 type TaskState = { runId: string; taskId: string; state: BatchTask['state'] }
 
 /** Lists all tasks of a repository with their states. */
 export async function listTaskStates(db: Db, repository: number): Promise<TaskState[]> {
-  const found = await listTaskStateRows(db, repository)
-  return found.map(({ batch, id, state }) => ({ runId: toRunId(batch), taskId: id, state }))
+  const tasks = await rows.listTaskStateRows(db, repository)
+  return tasks.map(({ batch, id, state }) => ({ runId: toRunId(batch), taskId: id, state }))
 }

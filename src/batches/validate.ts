@@ -38,7 +38,7 @@ type ValidateJobDeps = RunValidatorDeps & { sandboxWaitMs: number }
 const ValidatePayload = z.strictObject({ batch: z.uuid(), task: z.string() })
 type ValidatePayload = z.infer<typeof ValidatePayload>
 
-/** Failures with a working sandbox after which the task is at fault. */
+/** Maximum number of failures with a working sandbox. The task is rejected after them. */
 const FAILURES_MAX = 3
 
 const toValidateJobType = (sandbox: string): JobType<ValidatePayload> =>
@@ -81,7 +81,8 @@ async function runValidation(deps: ValidateJobDeps, sandbox: string, job: Job<Va
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
       const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs)
-      return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
+      await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until })
+      return
     }
     await markRunning(tx, batch)
     await rows.settleTask(tx, { batch, task }, toVerdict(TaskEvidence.parse(row.evidence), validation))
@@ -131,7 +132,7 @@ export async function endIfDone(tx: Db, batch: string): Promise<void> {
   if ((await rows.listValidating(tx, batch)).length === 0) await completeBatch(tx, batch)
 }
 
-/** Lists the concerns of an imported task that a reviewer should see before approving it. */
+/** Lists warnings about an imported task that a reviewer should see before approving it. */
 function listConcerns({ calibration }: TaskEvidence): string[] {
   if (calibration?.strength !== 'weak') return []
   const { winners, weakness } = calibration

@@ -9,7 +9,7 @@ import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type
 export const TESTS_UID = 61_000
 
 /**
- * Time the verifier needs besides the tests: applying the patch, copying hidden tests, reading reports, cleaning up.
+ * Seconds that the verifier needs besides the tests: applying the patch, copying hidden tests, reading reports, cleaning up.
  */
 export const GRADER_SLACK_SEC = 120
 
@@ -28,7 +28,7 @@ type GraderOptions = {
  * Returns the files of the folder `/tests` of a verifier. The programs are identical for every task and run; only the data
  * differs. Without lists the grader writes no reward, only the report.
  */
-export function graderFiles(plan: RunPlan, lists: TestLists | null, options: GraderOptions): PlainFile[] {
+export function buildGraderFiles(plan: RunPlan, lists: TestLists | null, options: GraderOptions): PlainFile[] {
   const { hidden = null, seed = null, daysAhead = null, only = null, patienceSec = 0 } = options
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`Unknown runner ${plan.runner}`)
@@ -66,11 +66,11 @@ const listPrograms = (): PlainFile[] =>
 
 type RunOptions = Required<Pick<GraderOptions, 'seed' | 'daysAhead' | 'only' | 'patienceSec'>>
 
-/** Name of the script among the tools of a run. */
+/** Name of the script that starts the servers, among the tools of a run. */
 const START_SERVICES = 'start-services.sh'
 
 function buildRunData(plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienceSec }: RunOptions): object {
-  const clock = daysAhead === null ? '' : shiftClock(daysAhead)
+  const clock = daysAhead === null ? '' : renderClockShift(daysAhead)
   const { services } = plan
   return {
     repository: REPOSITORY_FOLDER,
@@ -96,10 +96,10 @@ function buildRunData(plan: RunPlan, runner: Runner, { seed, daysAhead, only, pa
 }
 
 /**
- * Shifts the clock of all processes that the command line starts. The dynamic loader expands `$LIB` to the library
- * folder of the architecture. The monotonic clock, by which programs wait, is not shifted.
+ * Returns shell code that shifts the clock of all processes that the rest of the command line starts. The dynamic loader
+ * expands `$LIB` to the library folder of the architecture. The monotonic clock, by which programs wait, is not shifted.
  */
-const shiftClock = (days: number): string =>
+const renderClockShift = (days: number): string =>
   `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d' FAKETIME_DONT_FAKE_MONOTONIC=1; `
 
 const toHiddenData = (hidden: HiddenTests | null): object => ({

@@ -32,7 +32,7 @@ const TEST_RULES = [...languages.map(({ tests }) => tests), OTHER_TESTS]
 const TEST_NAMES = TEST_RULES.flatMap(({ names }) => names)
 const SUPPORT_NAMES = TEST_RULES.flatMap(({ support }) => support)
 
-/** The rules as data for `grade.py`: folder names in lower case, patterns of file names, extensions of test code. */
+/** Rules for test files as data for `grade.py`: folder names in lower case, patterns of file names, extensions. */
 export const testPaths: { folders: string[]; names: string[]; extensions: string[] } = {
   folders: [...TESTS],
   names: [...TEST_NAMES, ...SUPPORT_NAMES].map(({ source }) => source),
@@ -49,10 +49,10 @@ const isInRootFolder = ({ folders }: PathParts, names: ReadonlySet<string>): boo
 const isTestName = ({ name }: PathParts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
 const isSupportName = ({ name }: PathParts): boolean => SUPPORT_NAMES.some((pattern) => pattern.test(name))
 
-/** True for Go files in `doc/`, because `doc` is a common package name in Go. */
+/** Returns true for Go files in `doc/`, because `doc` is a common package name in Go. */
 const isGoPackage = ({ folders, lowerName }: PathParts): boolean => folders[0] === 'doc' && lowerName.endsWith('.go')
 
-/** The first match decides. Root folders of documentation never contain tests. */
+/** Rules for path kinds. The first match decides. Root folders of documentation never contain tests. */
 const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
   [
     'generated',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
-import { DEFAULT_LIMITS } from '../harbor/limits.ts'
+import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../harbor/limits.ts'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { newId } from '../platform/ids.ts'
 import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
@@ -18,7 +18,7 @@ import {
   type StoppedSandbox,
 } from '../sandboxes/sandbox.ts'
 import { headerBlocks } from '../trials/tar.ts'
-import { GRADER_SLACK_SEC, graderFiles } from './grader-files.ts'
+import { buildGraderFiles, GRADER_SLACK_SEC } from './grader-files.ts'
 import type { HiddenTests, PlainFile, RunPlan, SuiteOutcome, TestLists } from './suite.ts'
 
 export type SuiteOptions = {
@@ -39,10 +39,9 @@ export type SuiteOptions = {
 }
 
 const PIDS_MAX = 4096
-/** Same limit as in the finished task. */
-const DISK_MB = 10_240
+
 const OUTPUT_BYTES_MAX = 1024 * 1024
-/** Exit code of `grade.py` in a sandbox without a second user. */
+/** Exit code of `grade.py` in a sandbox in which it cannot run the tests as another user. */
 const NO_SECOND_USER = 75
 /** Exit code of a process that was killed. */
 const KILLED = 137
@@ -59,7 +58,7 @@ export async function runSuite(
   return (await gradeSuite(provider, { ...options, lists: null }, signal)).outcome
 }
 
-/** On a busy host, tests may exceed their timeout by this factor as long as they use CPU time. */
+/** Multiple of their timeout by which tests may exceed it on a busy host, as long as they use CPU time. */
 const PATIENCE_FACTOR = 2
 
 type GradeOptions = SuiteOptions & { lists: TestLists | null }
@@ -91,7 +90,7 @@ export async function gradeSuite(
       cpus: options.cpus,
       memoryMb: options.memoryMb,
       pids: PIDS_MAX,
-      diskMb: DISK_MB,
+      diskMb: GENERATED_LIMITS.diskMb,
       outputBytes: OUTPUT_BYTES_MAX,
       seconds: options.plan.timeoutSec * (1 + PATIENCE_FACTOR) + GRADER_SLACK_SEC,
     },
@@ -102,7 +101,7 @@ export async function gradeSuite(
     const exit = await waitForExit(sandbox, signal)
     if (exit.code === NO_SECOND_USER)
       throw new SandboxUnavailable(
-        'Tests need a sandbox with a second user, and this one has only one. Run the worker as root.',
+        'The grader must run tests as another user, and this sandbox has only one user. Run the worker as root.',
       )
     const { outcome, reward } = await readGradeOutput(sandbox.stopped)
     // Tests cannot kill the grader, which belongs to root.
@@ -121,7 +120,7 @@ function buildUploads({ plan, lists, hidden, seed, daysAhead, only, submission }
   return [
     {
       target: '/tests',
-      tar: packTar(graderFiles(plan, lists, graderOptions)),
+      tar: packTar(buildGraderFiles(plan, lists, graderOptions)),
     },
     { target: '/logs/artifacts', tar: packTar(patch) },
   ]
@@ -200,10 +199,10 @@ type GradeOutput = {
 
 /** Reads the files that root wrote, after all processes of the sandbox have ended. */
 export async function readGradeOutput(stopped: StoppedSandbox): Promise<GradeOutput> {
-  const found = await stopped.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
+  const collected = await stopped.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
   const output: GradeOutput = { outcome: undefined, reward: undefined }
-  if (found === undefined) return output
-  for await (const entry of readTarEntries(found.tar)) {
+  if (collected === undefined) return output
+  for await (const entry of readTarEntries(collected.tar)) {
     const text = (await buffer(entry.content())).toString('utf8')
     if (entry.path === 'verifier/report.json') output.outcome = parseReport(text)
     if (entry.path === 'verifier/reward.txt') output.reward = text

@@ -1,10 +1,7 @@
-// Plain data of test runs that can be stored as JSON. Patches and untrusted files are latin1 text, so that no byte is
-// lost.
-
 /** Path of the repository in every image, for agents and for the verifier. */
 export const REPOSITORY_FOLDER = '/workspace/repo'
 
-/** A file of a tree, or of a task that is being created. */
+/** A file of a tree, or of a task that is being created. `content` is latin1 text, so that no byte is lost. */
 export type PlainFile = { path: string; content: string; executable: boolean }
 
 /** Paths of a tree, and the text of the files that were read, without a checkout. */
@@ -15,7 +12,7 @@ export type TreeFacts = {
   committedAt?: Date | undefined
 }
 
-/** How tests are run: the same way in every run and in the finished task, whose verifier contains it as `run.json`. */
+/** Describes how tests are run, in every run and in the finished task, whose verifier contains it as `run.json`. */
 export type RunPlan = {
   runner: string
   /** Commands that recompile the tests, offline, after the files are in place. */

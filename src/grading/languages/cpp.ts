@@ -1,5 +1,5 @@
 import type { LanguageEcosystem, Runner, SourceLanguage } from './language.ts'
-import { type EnvRecipe, recipe } from './recipe.ts'
+import { completeRecipe, type EnvRecipe } from './recipe.ts'
 
 /** Folder of the first build; the runner builds there again. */
 const BUILD = 'build'
@@ -30,7 +30,7 @@ const ctest: Runner = {
 }
 
 const buildRecipe = (): EnvRecipe =>
-  recipe({
+  completeRecipe({
     runner: ctest.id,
     aptPackages: ['cmake', 'g++', 'make'],
     build: [`cmake -S . -B ${BUILD}`, `cmake --build ${BUILD} --parallel 2`],

@@ -10,7 +10,7 @@ import {
   type StubValue,
   ZERO_OR_ONE,
 } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './recipe.ts'
+import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listTextsNamed } from './recipe.ts'
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`
 
@@ -52,7 +52,7 @@ const goTest: Runner = {
 function buildRecipe(tree: TreeFacts): EnvRecipe {
   const isVendored = tree.paths.has('vendor/modules.txt')
   const modules = listFilesNamed(tree, /^go\.(mod|sum|work|work\.sum)$/)
-  return recipe({
+  return completeRecipe({
     runner: goTest.id,
     aptPackages: ['gcc', 'golang-go', 'libc6-dev'],
     env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'auto' },
@@ -110,7 +110,7 @@ export const go: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: null,
   publishedPackages: (tree) =>
-    textsNamed(tree, /^go\.mod$/).flatMap((text) => {
+    listTextsNamed(tree, /^go\.mod$/).flatMap((text) => {
       const name = /^module\s+(\S+)/m.exec(text)?.[1]
       return name === undefined ? [] : [{ name }]
     }),

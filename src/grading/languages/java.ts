@@ -8,14 +8,14 @@ import {
   type SourceLanguage,
   ZERO_OR_ONE,
 } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe, textsNamed } from './recipe.ts'
+import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listPresent, listTextsNamed } from './recipe.ts'
 
 /**
  * Runs all tests once during the build: Maven determines the plug-ins it needs only then. Failures are ignored and the
  * reports removed.
  */
 const buildMavenRecipe = (tree: TreeFacts): EnvRecipe =>
-  recipe({
+  completeRecipe({
     runner: maven.id,
     aptPackages: ['default-jdk-headless', 'maven'],
     env: { MAVEN_OPTS: `-Dmaven.repo.local=${DEPS}/m2` },
@@ -34,7 +34,7 @@ const buildMavenRecipe = (tree: TreeFacts): EnvRecipe =>
 function buildGradleRecipe(tree: TreeFacts): EnvRecipe {
   const hasWrapper = tree.paths.has('gradlew')
   const program = hasWrapper ? 'sh ./gradlew' : 'gradle'
-  return recipe({
+  return completeRecipe({
     runner: gradle.id,
     aptPackages: ['default-jdk-headless', ...(hasWrapper ? [] : ['gradle'])],
     env: { GRADLE_USER_HOME: `${DEPS}/gradle` },
@@ -67,7 +67,7 @@ const endOf = (section: PomSection | undefined): number => (section ? section.in
 
 /** Lists sections that do not describe the project itself. Takes linear time, also if none of them ends. */
 function listSections(text: string): PomSection[] {
-  const found: PomSection[] = []
+  const sections: PomSection[] = []
   const unclosed = new Set<string>()
   let from = 0
   for (const { 1: tag = '', index } of text.matchAll(/<(parent|dependencies|build|profiles|dependencyManagement)>/g)) {
@@ -76,10 +76,10 @@ function listSections(text: string): PomSection[] {
     if (end === -1) unclosed.add(tag)
     else {
       from = end + tag.length + 3
-      found.push({ tag, text: text.slice(index, from), index })
+      sections.push({ tag, text: text.slice(index, from), index })
     }
   }
-  return found
+  return sections
 }
 
 const JVM_SYNTAX = { comments: 'slashes', singleQuote: 'character', hasInlineTests: false } as const
@@ -113,8 +113,8 @@ find . -path '*/${folder}/*' -name 'TEST-*.xml' -type f | sort | {
 exit $code`
 
 /**
- * Returns `:app:test --tests org.example.ShapesTest`. Names the project, because others would fail for lack of the
- * test.
+ * Returns `:app:test --tests org.example.ShapesTest` for a test file. Names the Gradle project, because projects without
+ * the test would fail.
  */
 function toGradleTask(path: string): string[] {
   const { module, type } = JAVA_TEST.exec(path)?.groups ?? {}
@@ -157,7 +157,7 @@ const gradle: Runner = {
   tools: [],
 }
 
-const toClassName = (path: string): string[] => [JAVA_TEST.exec(path)?.groups?.type ?? []].flat()
+const findClassName = (path: string): string | undefined => JAVA_TEST.exec(path)?.groups?.type
 
 /**
  * Continues with other modules after a failure. A module that does not compile has no report, so its tests do not
@@ -173,11 +173,11 @@ const maven: Runner = {
   detect: ({ paths }) => paths.has('pom.xml'),
   isTarget: isJavaTest,
   command({ targets, seed }) {
-    const types = targets.flatMap(toClassName)
-    const named = types.length === 0 ? '' : ` ${quote(`-Dtest=${types.join(',')}`)}`
+    const classes = targets.flatMap((path) => findClassName(path) ?? [])
+    const select = classes.length === 0 ? '' : ` ${quote(`-Dtest=${classes.join(',')}`)}`
     const shuffle = seed === null ? '' : ` -Dsurefire.runOrder=random -Dsurefire.runOrder.random.seed=${seed}`
-    const quiet = '-DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false'
-    return withReports('surefire-reports', `mvn -o -B -ntp -fae ${quiet}${shuffle}${named} test`)
+    const allowNoTests = '-DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false'
+    return withReports('surefire-reports', `mvn -o -B -ntp -fae ${allowNoTests}${shuffle}${select} test`)
   },
   prepare: [],
   exits: ZERO_OR_ONE,
@@ -204,7 +204,7 @@ export const java: LanguageEcosystem = {
   ],
   buildFilePatterns: [],
   readTestFiles: null,
-  publishedPackages: (tree) => textsNamed(tree, /^pom\.xml$/).flatMap((text) => findArtifact(text) ?? []),
+  publishedPackages: (tree) => listTextsNamed(tree, /^pom\.xml$/).flatMap((text) => findArtifact(text) ?? []),
   publishedCopy: (name) => {
     const [group = '', artifact = ''] = name.split(':')
     return `/m2/(?:.*/)?${escapePattern(group.replaceAll('.', '/'))}/${escapePattern(artifact)}$`

@@ -148,11 +148,12 @@ export const ZERO_OR_ONE = { passed: [0], failed: [1] } as const
 export const pathWords = (paths: readonly string[]): string =>
   paths.map((path) => ` ${quote(path.startsWith('-') ? `./${path}` : path)}`).join('')
 
+/** Returns true if the tree has a file whose path passes the test. */
 export const hasFile = ({ paths }: TreeFacts, test: (path: string) => boolean): boolean => {
   for (const path of paths) if (test(path)) return true
   return false
 }
 
-/** True if the text of a file was read and matches. */
+/** Returns true if the text of a file was read and matches. */
 export const mentions = ({ texts }: TreeFacts, path: string, pattern: RegExp): boolean =>
   pattern.test(texts.get(path) ?? '')

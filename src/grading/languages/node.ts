@@ -11,7 +11,15 @@ import {
   type StubValue,
 } from './language.ts'
 import { jest, mocha, nodeTest, vitest } from './node-runners.ts'
-import { DEPS, type EnvRecipe, findFreezeDay, listFilesNamed, listPresent, quoteWord, recipe } from './recipe.ts'
+import {
+  completeRecipe,
+  DEPS,
+  type EnvRecipe,
+  findFreezeDay,
+  listFilesNamed,
+  listPresent,
+  quoteWord,
+} from './recipe.ts'
 
 const Ranges = z.record(z.string(), z.string()).optional().catch(undefined)
 
@@ -46,7 +54,7 @@ type PackageManager = {
 
 const REBUILD = 'npm rebuild --ignore-scripts=false'
 
-/** Install scripts are skipped here. The build runs them with `rebuild`, after all files are copied. */
+/** Commands of npm. `install` skips install scripts; the build runs them with `rebuild`, after all files are copied. */
 const NPM: PackageManager = {
   program: [],
   install: 'npm ci --ignore-scripts',
@@ -93,7 +101,7 @@ const pnpm = (version: string): PackageManager => ({
   lock: ['pnpm-lock.yaml', 'pnpm-workspace.yaml'],
 })
 
-/** Tests are run by Node and not by Bun, except those of `bun test`, which is not supported. */
+/** Returns the commands of Bun, which only installs packages: tests are run by Node. `bun test` is not supported. */
 const bun = (version: string, lock: string[]): PackageManager => ({
   program: [`bun@${version}`],
   install: 'bun install --frozen-lockfile --ignore-scripts',
@@ -102,7 +110,7 @@ const bun = (version: string, lock: string[]): PackageManager => ({
   lock: [...lock, 'bunfig.toml'],
 })
 
-/** Yarn 2 and later is a different program from Yarn 1. */
+/** Returns the commands of Yarn. Yarn 2 and later is a different program from Yarn 1. */
 const yarn = (version: string): PackageManager =>
   /^1\b/.test(version)
     ? {
@@ -126,7 +134,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const { workspaces, engines } = readPackageJson(tree)
   const hasWorkspaces = workspaces !== undefined || tree.paths.has('pnpm-workspace.yaml')
   const packages = hasWorkspaces ? listFilesNamed(tree, /^package\.json$/) : listPresent(tree, 'package.json')
-  return recipe({
+  return completeRecipe({
     runner,
     aptPackages: ['nodejs', 'npm'],
     env: {
@@ -186,7 +194,7 @@ const LTS_NAMES: Readonly<Record<string, string>> = {
   'lts/krypton': '24',
 }
 
-/** Longer ranges are ignored: the parts of a range are compared with each other. */
+/** Maximum length of a version range. Longer ones are ignored, because the parts of a range are compared with each other. */
 const RANGE_LENGTH_MAX = 500
 
 /** Returns the shell line that installs the Node version a tree requires, from the npm registry. */
@@ -198,10 +206,10 @@ function installNode(tree: TreeFacts, engines: string | undefined): string[] {
   if (freezeDay === undefined && isDebianNodeAccepted) return []
   const accepted = RELEASE_LINES.filter(({ line }) => intersects(wanted, line))
   // A line newer than the commit is used only if the tree requires it, and then the oldest of these.
-  const found = accepted.find(({ supportedFrom }) => supportedFrom < (freezeDay ?? UNKNOWN_DAY)) ?? accepted.at(-1)
-  if (!found || (isDebianNodeAccepted && found.line === DEBIAN_LINE)) return []
+  const release = accepted.find(({ supportedFrom }) => supportedFrom < (freezeDay ?? UNKNOWN_DAY)) ?? accepted.at(-1)
+  if (!release || (isDebianNodeAccepted && release.line === DEBIAN_LINE)) return []
   // Debian's npm needs Debian's Node, so both are replaced. `hash -r` clears the shell's cached paths.
-  return [`npm install -g npm@${found.npm} node-linux-$(node -p process.arch)@${found.line} && hash -r`]
+  return [`npm install -g npm@${release.npm} node-linux-$(node -p process.arch)@${release.line} && hash -r`]
 }
 
 const parseRange = (engines = '*'): string | null => validRange(engines.length > RANGE_LENGTH_MAX ? '*' : engines)
@@ -282,7 +290,7 @@ export const node: LanguageEcosystem = {
   ],
   readTestFiles: /\.[cm]?[jt]sx?$/,
   publishedPackages: (tree) => {
-    const isLocked = detectPackageManager(tree).lock.length > 0 || undefined
+    const isLocked = detectPackageManager(tree).lock.length > 0 ? true : undefined
     return listFilesNamed(tree, /^package\.json$/).flatMap((path) => {
       const { name, version } = readPackageJson(tree, path)
       return name === undefined ? [] : [{ name, version, isLocked }]

@@ -1,6 +1,6 @@
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, hasFile, type LanguageEcosystem, mentions, pathWords, type Runner } from './language.ts'
-import { type EnvRecipe, listPresent, recipe, textsNamed } from './recipe.ts'
+import { completeRecipe, type EnvRecipe, listPresent, listTextsNamed } from './recipe.ts'
 
 const phpunit: Runner = {
   id: 'phpunit',
@@ -26,7 +26,7 @@ const phpunit: Runner = {
 
 function buildRecipe(tree: TreeFacts): EnvRecipe {
   const hasComposer = tree.paths.has('composer.json')
-  return recipe({
+  return completeRecipe({
     runner: phpunit.id,
     aptPackages: ['php-cli', 'php-mbstring', 'php-xml', ...(hasComposer ? ['composer', 'unzip'] : ['phpunit'])],
     env: hasComposer ? { COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_CACHE_DIR: '/tmp/composer' } : {},
@@ -64,7 +64,7 @@ export const php: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: /\.php$/,
   publishedPackages: (tree) =>
-    textsNamed(tree, /^composer\.json$/).flatMap((text) => {
+    listTextsNamed(tree, /^composer\.json$/).flatMap((text) => {
       const name = /"name"\s*:\s*"([\w.-]+\/[\w.-]+)"/.exec(text)?.[1]
       return name === undefined ? [] : [{ name }]
     }),

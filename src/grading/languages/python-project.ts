@@ -76,14 +76,14 @@ function readProject({ texts }: TreeFacts): Project | undefined {
   }
 }
 
-/** True if pip can install the tree. */
+/** Returns true if pip can install the tree. */
 export const isPackage = (tree: TreeFacts): boolean => {
   const project = readProject(tree)
   return tree.paths.has('setup.py') || project?.project !== undefined || project?.['build-system'] !== undefined
 }
 
 /** Returns the range of Python versions that the project declares. */
-export function requiredPython(tree: TreeFacts): string | undefined {
+export function findRequiredPython(tree: TreeFacts): string | undefined {
   const project = readProject(tree)
   const poetry = project?.tool?.poetry?.dependencies.python
   const inSetupFile = /\bpython_requires\s*=\s*["']?([<>=!~][^"'\n]*)/.exec(
@@ -92,16 +92,14 @@ export function requiredPython(tree: TreeFacts): string | undefined {
   return project?.project?.['requires-python'] ?? (typeof poetry === 'string' ? poetry : inSetupFile)
 }
 
-/** Returns the names under which the project is published. */
-export function publishedNames(tree: TreeFacts): string[] {
+/** Lists the names under which the project is published. */
+export function listPublishedNames(tree: TreeFacts): string[] {
   const project = readProject(tree)
   const inSetupFile = /\bname\s*=\s*["']?([\w.-]+)/.exec(
     tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
   )?.[1]
   const names = [project?.project?.name, project?.tool?.poetry?.name, inSetupFile]
-  return [...new Set(names.filter((name) => name !== undefined && NAME.test(name)))].filter(
-    (name) => name !== undefined,
-  )
+  return [...new Set(names.flatMap((name) => (name !== undefined && NAME.test(name) ? [name] : [])))]
 }
 
 /**
@@ -110,7 +108,7 @@ export function publishedNames(tree: TreeFacts): string[] {
 export function listRequirements(tree: TreeFacts): string[] {
   const project = readProject(tree)
   const listed = [...(project ? listProjectRequirements(project) : []), ...listToolRequirements(tree)]
-  const ownNames = new Set(publishedNames(tree).map(normaliseName))
+  const ownNames = new Set(listPublishedNames(tree).map(normaliseName))
   return listed
     .filter((requirement) => typeof requirement === 'string')
     .map((requirement) => requirement.trim())
@@ -179,7 +177,7 @@ function listNoxRequirements(text: string): string[] {
   )
 }
 
-/** True for one requirement that can be a word of a command line. */
+/** Returns true for one requirement that can be a word of a command line. */
 export const isRequirement = (text: string): boolean => REQUIREMENT.test(text)
 
 export const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
@@ -225,7 +223,7 @@ function listPoetryRequirements({ tool }: Project): string[] {
 const Version = z.object({ version: z.string() })
 
 /** Lists the names of the extras for tests. Only a build of the package determines their requirements. */
-export function installableExtras(tree: TreeFacts): string[] {
+export function listTestExtras(tree: TreeFacts): string[] {
   const declared = Object.keys(readProject(tree)?.project?.['optional-dependencies'] ?? {})
   const script = tree.texts.get('setup.py') ?? ''
   const named = script.includes('extras_require') ? [...script.matchAll(/["']([\w-]+)["']\s*:\s*[[(]/g)] : []
@@ -273,7 +271,7 @@ export function listConstraints(tree: TreeFacts): string[] {
     versions.set(name, (versions.get(name) ?? new Set()).add(version))
   }
   return [...versions]
-    .filter(([, found]) => found.size === 1)
+    .filter(([, all]) => all.size === 1)
     .map(([name, [version]]) => `${name}==${version}`)
     .toSorted()
 }
@@ -302,7 +300,7 @@ export function listPipfilePackages({ texts }: TreeFacts): string[] {
   )
 }
 
-/** Untrusted text that cannot be parsed counts as missing. */
+/** Parses untrusted text. Returns undefined if it is invalid, as if the file were missing. */
 function parseOrUndefined(parseFile: () => unknown): unknown {
   try {
     return parseFile()

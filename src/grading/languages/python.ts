@@ -12,23 +12,23 @@ import {
   ZERO_OR_ONE,
 } from './language.ts'
 import {
-  installableExtras,
+  findRequiredPython,
   isPackage,
   isRequirement,
   listConstraints,
   listPipfilePackages,
+  listPublishedNames,
   listRequirements,
-  publishedNames,
-  requiredPython,
+  listTestExtras,
 } from './python-project.ts'
 import {
+  completeRecipe,
   DEPS,
   type EnvRecipe,
   findFreezeDay,
   listCiVersions,
   listFilesNamed,
   quoteWord,
-  recipe,
   SYSTEM_PATH,
 } from './recipe.ts'
 
@@ -40,8 +40,9 @@ const REQUIREMENTS = new RegExp(
 /** Matches a requirement on the repository itself, which is not copied yet. Bounded to one line to stay linear. */
 const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
 /** Clients of database servers that are published without compiled code. */
-const COMPILED = /^(?:psycopg2|psycopg-c|mysqlclient|pylibmc)(?![\w-])|^psycopg\[[^\]]*\bc\b/i
-const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
+const COMPILED_CLIENT = /^(?:psycopg2|psycopg-c|mysqlclient|pylibmc)(?![\w-])|^psycopg\[[^\]]*\bc\b/i
+/** Files of a project that a compiler has to translate. */
+const NATIVE_SOURCE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
 /** Separate environment of the installer, so that tests do not see its packages. */
 const TOOLS = `${DEPS}/tools`
@@ -70,16 +71,16 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const filesBeforeTree = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
   const filesAfterTree = files.filter((path) => !filesBeforeTree.includes(path))
   const declared = [...listRequirements(tree), ...listPipfilePackages(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
-  const isNative = [...tree.paths].some((path) => NATIVE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
-  const hasClient = [...declared, ...listRequirementLines(tree)].some((each) => COMPILED.test(each))
-  const extras = installableExtras(tree)
+  const isNative = [...tree.paths].some((path) => NATIVE_SOURCE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
+  const hasClient = [...declared, ...listRequirementLines(tree)].some((each) => COMPILED_CLIENT.test(each))
+  const extras = listTestExtras(tree)
   const itself = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
   const constraints = listConstraints(tree)
   const python = chooseBase(tree)
   const indexDay = findIndexDay(tree, python)
   const install = (words: string) => installLine(words, { indexDay, isConstrained: constraints.length > 0 })
   const installFile = (path: string): string => install(`-r ${quoteWord(path)}`)
-  return recipe({
+  return completeRecipe({
     runner,
     base: python.base,
     aptPackages: [
@@ -134,7 +135,7 @@ const listRequirementLines = ({ texts }: TreeFacts): string[] =>
     .flatMap(([, text]) => text.split('\n').map((line) => line.replace(/(?<!\s)\s+#.*$/, '').trim()))
     .filter(isRequirement)
 
-/** Keeps every line far below the length limit of a recipe. */
+/** Number of constraints that one shell line writes. Keeps every line far below the length limit of a recipe. */
 const CONSTRAINTS_PER_LINE = 100
 
 const writeConstraints = (constraints: readonly string[]): string[] =>
@@ -143,11 +144,13 @@ const writeConstraints = (constraints: readonly string[]): string[] =>
     return `printf '%s\\n' ${words.join(' ')} >> ${CONSTRAINTS}`
   })
 
+/** Lists the files of the folder `requirements`, except those that are listed by their own names. */
 const listRequirementFolder = (paths: ReadonlySet<string>): string[] =>
   [...paths]
-    .filter(
-      (path) => /^requirements\/[^/]+\.(txt|in)$/.test(path) && !/requirements[\w.-]*\.(txt|in)$/i.test(path.slice(13)),
-    )
+    .filter((path) => {
+      const [, name] = /^requirements\/([^/]+\.(?:txt|in))$/.exec(path) ?? []
+      return name !== undefined && !/requirements[\w.-]*\.(txt|in)$/i.test(name)
+    })
     .sort()
 
 type PythonBase = { minor: number; base: string; supportedFrom: string }
@@ -163,7 +166,7 @@ const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookwor
  */
 function chooseBase(tree: TreeFacts): PythonBase {
   const named = /^(?:cpython-?)?(3\.\d+)/m.exec(tree.texts.get('.python-version') ?? '')?.[1]
-  const wanted = named ? `==${named}` : (requiredPython(tree) ?? '')
+  const wanted = named ? `==${named}` : (findRequiredPython(tree) ?? '')
   const accepted = BASES.filter(({ minor }) => accepts(wanted, minor))
   const freezeDay = findFreezeDay(tree)
   const supported = accepted.filter(({ supportedFrom }) => freezeDay === undefined || supportedFrom <= freezeDay)
@@ -244,9 +247,10 @@ const RUNNER_REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\
 /** Matches test functions, which only pytest runs, and imports of pytest. */
 const PYTEST_CODE = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
 
-const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
-const select = { name: 'pytest_select.py', file: 'pytest-select.py' }
-const options = { name: 'pytest_options.py', file: 'pytest-options.py' }
+const SHUFFLE_PLUGIN = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
+const SELECT_PLUGIN = { name: 'pytest_select.py', file: 'pytest-select.py' }
+/** Program that prints the options of the project that select tests. */
+const OPTIONS_PROGRAM = { name: 'pytest_options.py', file: 'pytest-options.py' }
 
 /**
  * Keeps only those options of the project that select tests; others request coverage and reports. A file that cannot be
@@ -267,17 +271,17 @@ export const pytest: Runner = {
     hasFile(tree, (path) => PYTHON_TEST_FILE.test(path) && mentions(tree, path, PYTEST_CODE)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
   command({ targets, seed, only = null }) {
-    const shuffled = seed === null ? '' : `ASSAY_SEED=${seed} `
+    const seedVariable = seed === null ? '' : `ASSAY_SEED=${seed} `
     const plugins = [...(seed === null ? [] : ['pytest_shuffle_by_seed']), ...(only === null ? [] : ['pytest_select'])]
     const path = plugins.length === 0 ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" `
-    const named = plugins.map((name) => ` -p ${name}`).join('')
-    const chosen = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${options.name}")" `
-    return `${chosen}${path}${shuffled}${PYTHON} -m pytest${named} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
+    const pluginFlags = plugins.map((name) => ` -p ${name}`).join('')
+    const projectOptions = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${OPTIONS_PROGRAM.name}")" `
+    return `${projectOptions}${path}${seedVariable}${PYTHON} -m pytest${pluginFlags} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [...PYTHON_SETTINGS, 'conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml'],
-  tools: [shuffle, select, options],
+  tools: [SHUFFLE_PLUGIN, SELECT_PLUGIN, OPTIONS_PROGRAM],
 }
 
 /** Python's built-in runner. It has no machine-readable report, so a custom result class writes one. */
@@ -333,7 +337,7 @@ export const python: LanguageEcosystem = {
   ],
   buildFilePatterns: [/^(?:[\w-]+-)?requirements[\w.-]*\.(?:txt|in)$/i],
   readTestFiles: /\.py$/,
-  publishedPackages: (tree) => publishedNames(tree).map((name) => ({ name })),
+  publishedPackages: (tree) => listPublishedNames(tree).map((name) => ({ name })),
   publishedCopy: (name) =>
     `/(?i:${name
       .split(/[-_.]+/)

@@ -28,7 +28,7 @@ export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 const TRIXIE = 'debian:trixie-slim'
 
 /** Fills in the fields that a rule leaves out. */
-export const recipe = (parts: Partial<EnvRecipe> & Pick<EnvRecipe, 'runner'>): EnvRecipe => ({
+export const completeRecipe = (parts: Partial<EnvRecipe> & Pick<EnvRecipe, 'runner'>): EnvRecipe => ({
   base: TRIXIE,
   aptPackages: [],
   env: {},
@@ -51,7 +51,7 @@ export const listFilesNamed = ({ paths }: TreeFacts, pattern: RegExp): string[] 
     .sort()
 
 /** Returns the texts of the files that `listFilesNamed` finds, as far as they were read. */
-export const textsNamed = (tree: TreeFacts, pattern: RegExp): string[] =>
+export const listTextsNamed = (tree: TreeFacts, pattern: RegExp): string[] =>
   listFilesNamed(tree, pattern).flatMap((path) => tree.texts.get(path) ?? [])
 
 /** Returns those of the names that are files of the tree. */

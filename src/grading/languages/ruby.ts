@@ -10,7 +10,7 @@ import {
   type StubValue,
   ZERO_OR_ONE,
 } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe } from './recipe.ts'
+import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listPresent } from './recipe.ts'
 
 const rspec: Runner = {
   id: 'rspec',
@@ -40,7 +40,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
   const hasGemfile = tree.paths.has('Gemfile')
   const isGem = [...tree.paths].some((path) => /^[^/]+\.gemspec$/.test(path))
   const install = ['bundle install']
-  return recipe({
+  return completeRecipe({
     runner: rspec.id,
     aptPackages: hasGemfile ? ['build-essential', 'bundler', 'ruby', 'ruby-dev'] : ['ruby', 'ruby-rspec'],
     env: hasGemfile ? { BUNDLE_PATH: `${DEPS}/bundle`, BUNDLE_APP_CONFIG: `${DEPS}/bundle-settings` } : {},

@@ -1,7 +1,7 @@
 import { quote } from '../../sandboxes/kernel/shell.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type Runner } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe, textsNamed } from './recipe.ts'
+import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listPresent, listTextsNamed } from './recipe.ts'
 
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
 
@@ -45,7 +45,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
   const locked = tree.paths.has('Cargo.lock') ? ' --locked' : ''
   const crates = listFilesNamed(tree, /^Cargo\.toml$/)
   const compile = `cargo test --no-run --offline${locked}`
-  return recipe({
+  return completeRecipe({
     runner: cargo.id,
     aptPackages: ['cargo', 'gcc', 'libc6-dev', 'libssl-dev', 'pkg-config'],
     env: {
@@ -82,7 +82,7 @@ function compileDependencies(tree: TreeFacts, crates: readonly string[]): string
   const targets = [...tree.paths].filter((path) => isTarget(path) || named.has(path)).sort()
   const files = targets.map(quote).join(' ')
   if (targets.length === 0 || files.length > TARGETS_LENGTH_MAX) return []
-  const names = textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateField(text, 'name') ?? [])
+  const names = listTextsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateField(text, 'name') ?? [])
   const packageFlags = names.map((name) => ` -p ${quote(name)}`).join('')
   const steps = [
     `for file in ${files}; do mkdir -p "$(dirname "$file")" && echo 'fn main() {}' > "$file"; done`,
@@ -127,7 +127,7 @@ export const rust: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: null,
   publishedPackages: (tree) =>
-    textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => {
+    listTextsNamed(tree, /^Cargo\.toml$/).flatMap((text) => {
       const name = findCrateField(text, 'name')
       return name === undefined ? [] : [{ name, version: findCrateField(text, 'version') }]
     }),

@@ -11,10 +11,9 @@ import {
 } from '../../../test/support/grading/suite-runner.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { findRecipeFault } from '../../taskgen/environment/dockerfile.ts'
-import { recipe } from '../languages/recipe.ts'
+import { completeRecipe } from '../languages/recipe.ts'
 import { runSuite } from '../run-suite.ts'
-import type { ServiceUse } from './servers.ts'
-import { addServices, planServices } from './services.ts'
+import { addServices, planServices, type ServiceUse } from './services.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 1_800_000 })
 
@@ -140,7 +139,7 @@ describe.each(['bwrap', 'docker'] as const)('servers of tests in %s', (sandbox) 
   })
 
   test('are started by the command of the image, also as root', async () => {
-    const { toolchain } = addServices(recipe({ runner: 'pytest' }), USES, {})
+    const { toolchain } = addServices(completeRecipe({ runner: 'pytest' }), USES, {})
     const install = toolchain.filter((line) => !line.startsWith('localedef'))
     const check = 'start-services && pytest -q -p no:cacheprovider -k "not rights" /workspace/repo'
     const sandbox = await runner.provider.start({
@@ -187,7 +186,7 @@ describe.each(['bwrap', 'docker'] as const)('servers of tests in %s', (sandbox) 
 })
 
 test('the image has the packages, the variables and the command that starts the servers', () => {
-  const plain = recipe({ runner: 'pytest', env: { PATH: '/bin' } })
+  const plain = completeRecipe({ runner: 'pytest', env: { PATH: '/bin' } })
   const { aptPackages, env, toolchain } = addServices(plain, USES, { PATH: '/tmp', REDIS_URL: 'redis://redis' })
   expect(aptPackages).toEqual(expect.arrayContaining(['postgresql', 'postgresql-17-pgvector', 'redis-server']))
   expect(env).toEqual({ PATH: '/bin', REDIS_URL: 'redis://redis' })
@@ -196,6 +195,6 @@ test('the image has the packages, the variables and the command that starts the 
 })
 
 test('a recipe without servers is unchanged', () => {
-  const plain = recipe({ runner: 'pytest' })
+  const plain = completeRecipe({ runner: 'pytest' })
   expect(addServices(plain, [], { REDIS_URL: 'redis://redis' })).toBe(plain)
 })

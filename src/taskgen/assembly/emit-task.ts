@@ -1,6 +1,6 @@
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { GRADER_SLACK_SEC, graderFiles } from '../../grading/grader-files.ts'
+import { buildGraderFiles, GRADER_SLACK_SEC } from '../../grading/grader-files.ts'
 import { type HiddenTests, REPOSITORY_FOLDER, type RunPlan, type TestLists } from '../../grading/suite.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { type ReadTask, readTask } from '../../harbor/read-task.ts'
@@ -75,7 +75,7 @@ async function emitVerifier(folder: string, { environmentFolder, plan, lists, hi
   await copyContext(environmentFolder, target)
   const dockerfile = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
   await mkdir(join(target, GRADER_FOLDER))
-  for (const { path, content, executable } of graderFiles(plan, lists, { hidden })) {
+  for (const { path, content, executable } of buildGraderFiles(plan, lists, { hidden })) {
     await writeText(join(target, GRADER_FOLDER, path), content, executable ? 0o755 : 0o644, 'latin1')
   }
   await writeFile(join(target, 'Dockerfile'), renderVerifierDockerfile(dockerfile))

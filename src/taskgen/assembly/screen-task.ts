@@ -7,9 +7,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { openThreads } from '../../platform/threads/threads.ts'
 import type { Rejection, TaskEvidence, TaskFiles } from '../schema.ts'
-import type { FolderScreening, NewTask, ScreenTasks } from './screen-folder.ts'
-
-export type { NewTask }
+import type { FolderScreening, ScreenTasks } from './screen-folder.ts'
 
 export type ScreenedTask = Pick<FolderScreening, 'name' | 'task'> & {
   /** The files to store. Undefined if the task is rejected. */

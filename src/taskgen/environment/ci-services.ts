@@ -1,4 +1,4 @@
-import { services as knownServices, type ServiceUse } from '../../grading/services/servers.ts'
+import { services as knownServices, type ServiceUse } from '../../grading/services/services.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { isTable, type Value, type ValueTable } from '../../harbor/fields.ts'
 import { createReport, sanitizeText } from '../../harbor/report.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
-import { type EnvRecipe, recipe } from '../../grading/languages/recipe.ts'
+import { completeRecipe, type EnvRecipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { findRecipeFault, renderDockerfile } from './dockerfile.ts'
 
@@ -330,7 +330,7 @@ test.each<[string, Partial<EnvRecipe>]>([
   ['a manifest from elsewhere', { manifests: ['../../etc/passwd'] }],
   ['no runner that we know', { runner: 'constructor' }],
 ])('%s is refused', (_, parts) => {
-  const wrong = recipe({ runner: 'pytest', ...parts })
+  const wrong = completeRecipe({ runner: 'pytest', ...parts })
   expect(findRecipeFault(wrong)).toEqual(expect.any(String))
   expect(() => renderDockerfile(wrong, COMMIT)).toThrow()
 })

@@ -7,7 +7,7 @@ import { Parser, type ReadEntry } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { commitTree, type HandmadeEntry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
-import { recipe } from '../../grading/languages/recipe.ts'
+import { completeRecipe } from '../../grading/languages/recipe.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import { findTreeFault, readTree } from './read-tree.ts'
 import { writeEnvironment } from './write-environment.ts'
@@ -37,7 +37,7 @@ async function writeFixture(entries: HandmadeEntry[], manifests: string[] = [], 
   const folder = await mkdtemp(join(root, 'folder-'))
   const made = await writeEnvironment(
     folder,
-    { recipe: recipe({ runner: 'pytest', manifests, toolchain }), location, tree: tree.value },
+    { recipe: completeRecipe({ runner: 'pytest', manifests, toolchain }), location, tree: tree.value },
     signal,
   )
   return { folder, ...made, archive: await readFile(join(folder, 'repo.tar.gz')) }
