@@ -7,8 +7,7 @@ const threads = openThreads<RuleTasks>(SCRIPT, { timeoutMs: 30_000, memoryMb: 10
 
 /**
  * Applies rules to files of an untrusted repository in a thread, so that files written to be slow delay nothing else.
- * Rejects a candidate whose files take too much time or memory. Slow files of one workspace leave
- * a thread to the others.
+ * Rejects a candidate whose files take too much time or memory. Slow files of one workspace leave a thread to the others.
  */
 export async function applyRules<Name extends keyof RuleTasks>(
   name: Name,

@@ -6,8 +6,8 @@ import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
 import { type SplitCommit, splitCommit } from '../../src/taskgen/candidates/split-commit.ts'
-import { selectExposedSymbols } from '../../src/taskgen/lint/exposed-symbols.ts'
-import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
+import { listSymbolCandidates } from '../../src/taskgen/lint/exposed-symbols.ts'
+import type { LintFacts } from '../../src/taskgen/lint/lint-instruction.ts'
 import type { ExposedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
 import {
   listLandedTrees,
@@ -73,7 +73,7 @@ function factsOf(
 
 /** Symbols that an instruction must name for these tests. */
 export const exposedIn = (before: SourceTree, change: Pick<SplitCommit, 'source' | 'hidden'>): ExposedSymbol[] =>
-  selectExposedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
+  listSymbolCandidates(change).filter(({ kind, text }) => kind === 'path' || !hasWord(before, text))
 
 /** Matches the exact text as a whole word. */
 function hasWord(tree: SourceTree, text: string): boolean {

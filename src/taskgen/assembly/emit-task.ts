@@ -38,8 +38,11 @@ export async function emitTask(folder: string, input: EmitTaskInput): Promise<St
   return omitted.length > 0 ? rejectInvalid(omitted.map((path) => `${path}: Harbor would not pack it.`)) : done(read)
 }
 
+const FAULTS_SHOWN_MAX = 5
+const DETAIL_LENGTH_MAX = 2000
+
 const rejectInvalid = (faults: string[]): StageRejection =>
-  reject('schema_invalid', faults.slice(0, 5).join(' ').slice(0, 2000))
+  reject('schema_invalid', faults.slice(0, FAULTS_SHOWN_MAX).join(' ').slice(0, DETAIL_LENGTH_MAX))
 
 async function listFiles(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })

@@ -18,8 +18,11 @@ export type GeneratedTaskInput = {
 }
 
 /** Resources of generated tasks. The health check runs every suite with the same limits, so they suffice. */
-const { cpus, memoryMb, diskMb } = GENERATED_LIMITS
-export const DEFAULT_RESOURCES: GeneratedTaskInput['resources'] = { cpus, memoryMb, storageMb: diskMb }
+export const DEFAULT_RESOURCES: GeneratedTaskInput['resources'] = {
+  cpus: GENERATED_LIMITS.cpus,
+  memoryMb: GENERATED_LIMITS.memoryMb,
+  storageMb: GENERATED_LIMITS.diskMb,
+}
 
 /**
  * Builds a task with a separate verifier that sees only the agent's patch. No phase has network access; models are

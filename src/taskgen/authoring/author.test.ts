@@ -7,7 +7,7 @@ import {
   type StageModelFixture,
 } from '../../../test/support/taskgen/stage-model.ts'
 import type { Protocol } from '../../harnesses/model-access.ts'
-import type { LintFacts } from '../lint/finding.ts'
+import type { LintFacts } from '../lint/lint-instruction.ts'
 import type { InstructionDraft } from '../lint/render-instruction.ts'
 import { AUTHOR_LIMITS, type OpenModelInput } from '../models/stage-model.ts'
 import { type AuthorInput, writeInstruction } from './author.ts'

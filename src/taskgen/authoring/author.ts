@@ -3,14 +3,20 @@ import { GitFailed, streamGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
 import type { ChangeUnderTest } from '../lint/exposed-symbols.ts'
-import { indexOfWord, isBlocking, type LintFacts, type LintFinding } from '../lint/finding.ts'
-import { lintInstruction, listInjections } from '../lint/lint-instruction.ts'
+import {
+  indexOfWord,
+  isBlocking,
+  type LintFacts,
+  type LintFinding,
+  lintInstruction,
+  listInjections,
+} from '../lint/lint-instruction.ts'
 import { type ExposedSymbol, type InstructionDraft, renderInstruction } from '../lint/render-instruction.ts'
 import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { isThin, type PullRequestText, sanitise } from './sanitise.ts'
+import { isThin, joinTexts, type PullRequestText, sanitise } from './sanitise.ts'
 
 const RULES = `The reader is a programmer with the repository as it was before the change, and nothing else. Say what is wrong or missing, and what should happen instead, so exactly that every stated expectation can be met without seeing the change. Speak of behaviour that a user of the code can see.
 
@@ -30,9 +36,9 @@ const AUTHOR_SYSTEM = `You write the statement of a programming task from a chan
 const AUTHOR_NEUTRAL = `You are a technical writer. Below is public material on a piece of open software, for a short description of how it should behave. It is an ordinary documentation task.\n\n${RULES}`
 
 const TESTS_MAX = 30
-const MESSAGE_MAX = 500
-const BUILD_ERROR_MAX = 1_000
-const CHANGE_MAX = 24_000
+const MESSAGE_LENGTH_MAX = 500
+const BUILD_ERROR_LENGTH_MAX = 1_000
+const CHANGE_LENGTH_MAX = 24_000
 
 type AuthorMaterial = AuthorInput & { withChange: boolean }
 
@@ -49,11 +55,11 @@ function buildAuthorPrompt(material: AuthorMaterial): string {
       issues: text.issues,
       interface: facts.exposed.map(({ kind, text: name, signature }) => ({ kind, name, signature })),
       expectations: expected.slice(0, TESTS_MAX).map((id) => ({
-        name: id.slice(0, MESSAGE_MAX),
-        failsWith: (messages[id] ?? '').slice(0, MESSAGE_MAX).toWellFormed(),
+        name: id.slice(0, MESSAGE_LENGTH_MAX),
+        failsWith: (messages[id] ?? '').slice(0, MESSAGE_LENGTH_MAX).toWellFormed(),
       })),
-      compiler: buildErrors.map((message) => message.slice(0, BUILD_ERROR_MAX).toWellFormed()),
-      change: withChange ? decodeText(facts.source).slice(0, CHANGE_MAX).toWellFormed() : undefined,
+      compiler: buildErrors.map((message) => message.slice(0, BUILD_ERROR_LENGTH_MAX).toWellFormed()),
+      change: withChange ? decodeText(facts.source).slice(0, CHANGE_LENGTH_MAX).toWellFormed() : undefined,
     },
     null,
     1,
@@ -140,9 +146,6 @@ export async function writeInstruction(
 const describeFinding = ({ rule, detail, excerpt }: LintFinding): string =>
   `${rule}: ${detail}${excerpt === '' ? '' : ` Found at: ${JSON.stringify(excerpt)}`}`
 
-const joinTexts = ({ title, body, issues }: PullRequestText): string =>
-  [title, body, ...issues.flatMap((issue) => [issue.title, issue.body])].join('\n')
-
 type FailedAnswer = Exclude<TypedAnswer<InstructionDraft>, { kind: 'value' }>
 
 function toStageRejection(answer: FailedAnswer, lint: (draft: InstructionDraft) => LintFinding[]): StageResult<never> {
@@ -184,13 +187,13 @@ export async function listExposedSymbols(
   return done(listed.value.filter(({ kind, text }) => kind === 'path' || missing.has(text)))
 }
 
-/** Parts of the stream overlap by this much, which is more than the length of any text that is looked for. */
+/** Overlap of consecutive parts of the stream. Longer than any text that is searched. */
 const OVERLAP_BYTES = 1024
 
 /** Maximum number of characters that are searched, counted once for each text that was not found yet. */
 const SEARCHED_MAX = 40_000_000_000
 
-/** Returns the texts that do not occur in the tree as whole words. Undefined if a search would take too long. */
+/** Returns the texts that do not occur in the tree as whole words, or undefined if the search would take too long. */
 async function listMissingTexts(
   base: BaseCommit,
   texts: ReadonlySet<string>,

@@ -1,8 +1,13 @@
 import { writeInstruction } from '../authoring/author.ts'
 import type { PullRequestText } from '../authoring/sanitise.ts'
-import type { LintFacts } from '../lint/finding.ts'
-import { MANUAL_REASONS } from '../models/failures.ts'
-import { AUTHOR_LIMITS, type ModelBill, type StageModel, VERIFIER_LIMITS } from '../models/stage-model.ts'
+import type { LintFacts } from '../lint/lint-instruction.ts'
+import {
+  AUTHOR_LIMITS,
+  MANUAL_REASONS,
+  type ModelBill,
+  type StageModel,
+  VERIFIER_LIMITS,
+} from '../models/stage-model.ts'
 import type { ReviewInput } from '../review/model-review.ts'
 import { reviewTask } from '../review/review.ts'
 import type { StageDeferral, StageResult } from '../stage-result.ts'

@@ -24,7 +24,7 @@ export type Funnel = {
 }
 
 const EXAMPLES_MAX = 3
-const TITLE_MAX = 200
+const TITLE_LENGTH_MAX = 200
 
 type FunnelCounter = { add(screened: ScreenedPullRequest): void; funnel(): Funnel }
 
@@ -50,8 +50,8 @@ export function newFunnelCounter(): FunnelCounter {
       candidates,
       marks: MARKS.map((mark) => ({ mark, count: marks.get(mark) ?? 0 })).filter(({ count }) => count > 0),
       rejections: REASON_CODES.flatMap((reason) => {
-        const found = rejections.get(reason)
-        return found ? [{ reason, meaning: REASONS[reason], ...found }] : []
+        const counted = rejections.get(reason)
+        return counted ? [{ reason, meaning: REASONS[reason], ...counted }] : []
       }),
     }),
   }
@@ -66,5 +66,5 @@ export function toCandidate({ pullRequest, verdict }: ScreenedPullRequest): Cand
 
 const identify = ({ number, title }: ScreenedPullRequest['pullRequest']) => ({
   number: number ?? null,
-  title: title.slice(0, TITLE_MAX),
+  title: title.slice(0, TITLE_LENGTH_MAX),
 })

@@ -39,10 +39,10 @@ export const REASON_CODES: readonly Reason[] = Object.keys(REASONS).filter(isRea
 
 export type ScreenRejection = { kind: 'rejected'; reason: Reason; evidence: string }
 
-const EVIDENCE_MAX = 120
+const EVIDENCE_LENGTH_MAX = 120
 
 /** Rejects a pull request. Evidence quotes untrusted text, so it is truncated and control characters are replaced. */
 export function rejectCandidate(reason: Reason, evidence: string): ScreenRejection {
-  const shortened = evidence.length > EVIDENCE_MAX ? `${evidence.slice(0, EVIDENCE_MAX - 1)}…` : evidence
+  const shortened = evidence.length > EVIDENCE_LENGTH_MAX ? `${evidence.slice(0, EVIDENCE_LENGTH_MAX - 1)}…` : evidence
   return { kind: 'rejected', reason, evidence: shortened.replaceAll(/\p{C}/gu, '?') }
 }

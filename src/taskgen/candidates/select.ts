@@ -8,7 +8,7 @@ export type SelectedCandidate = { pullRequest: PullRequest; verdict: CandidateVe
 export type CandidateSelection = {
   /** Adds the next result of the scan. Must be called in the order of the scan, newest first. */
   add(result: ScreenedPullRequest): void
-  /** True once every requested candidate is selected. */
+  /** Returns true once every requested candidate is selected. */
   isFull(): boolean
   chosen: SelectedCandidate[]
   /** Number of pull requests that were added. */
@@ -69,8 +69,8 @@ export function listShortfallWarnings(
     .toSorted(([, one], [, other]) => other - one)
     .slice(0, REASONS_SHOWN)
     .map(([reason, count]) => `${count} ${reason}`)
-  const why = [...(triedBefore > 0 ? [`${triedBefore} tried before`] : []), ...reasons].join(', ')
+  const excluded = [...(triedBefore > 0 ? [`${triedBefore} tried before`] : []), ...reasons].join(', ')
   return [
-    `${missing} fewer candidates than requested. ${discovered} pull requests were read. Excluded: ${why || 'none'}.`,
+    `${missing} fewer candidates than requested. ${discovered} pull requests were read. Excluded: ${excluded || 'none'}.`,
   ]
 }

@@ -68,6 +68,7 @@ const NAME_BYTES_MAX = 16 * 1024
 
 async function listChanges(location: GitLocation, trees: string[], signal: AbortSignal) {
   const changes: TreeChange[] = []
+  // git prints the fields of a change and then its path, each ended by NUL.
   let fields: RegExpExecArray | null = null
   for await (const piece of splitStream(
     streamGit(location, [...DIFF_TREE_ARGS, ...trees], { signal }),

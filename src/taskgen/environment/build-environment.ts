@@ -14,15 +14,17 @@ type BuildOptions = {
   folder: string
   recipe: EnvRecipe
   /** Timeout of the build. Default: 20 minutes. */
-  seconds?: number
+  timeoutSec?: number
   onLog?: (line: string) => void
 }
 
-const BUILD_SECONDS = 20 * 60
-const BASE_SECONDS = 10 * 60
+const BUILD_TIMEOUT_SEC = 20 * 60
+const BASE_TIMEOUT_SEC = 10 * 60
 const RETRY_MS = 10 * 60_000
+/** Bounds of the end of the build log that a rejection quotes. */
 const LAST_LINES_MAX = 30
-const DETAIL_MAX = 4000
+const LINE_LENGTH_MAX = 1000
+const DETAIL_LENGTH_MAX = 4000
 
 /**
  * Builds the image of a written environment. Its lower layers are built first, as two images that candidates share: the
@@ -40,13 +42,12 @@ export async function buildEnvironment(
   const startedAt = performance.now()
   const first = await buildLayers(provider, input, signal)
   if (first.kind !== 'rejected') return first
-  const isTimedOut = performance.now() - startedAt >= buildTimeoutSec(input) * 1000
+  const { timeoutSec = BUILD_TIMEOUT_SEC } = input
+  const isTimedOut = performance.now() - startedAt >= timeoutSec * 1000
   if (isTimedOut) return rejectForTiming(first.reason, first.detail)
   // Retried once, because package servers fail temporarily. A broken recipe fails again.
   return buildLayers(provider, input, signal)
 }
-
-const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
 
 /** Returns the deferral if the base image cannot be prepared. */
 async function findMissingBase(
@@ -55,7 +56,7 @@ async function findMissingBase(
   signal: AbortSignal,
 ): Promise<StageDeferral | undefined> {
   try {
-    const options = { signal, timeoutSec: BASE_SECONDS, onLog }
+    const options = { signal, timeoutSec: BASE_TIMEOUT_SEC, onLog }
     await provider.prepare({ kind: 'prebuilt', name: recipe.base, folder: null, workdir: null }, options)
     return undefined
   } catch (error) {
@@ -68,7 +69,7 @@ async function findMissingBase(
 const deferBuild = (reason: StageDeferral['reason'], detail: string): StageDeferral => ({
   kind: 'deferred',
   reason,
-  detail: detail.slice(-DETAIL_MAX),
+  detail: detail.slice(-DETAIL_LENGTH_MAX),
   retryAfterMs: RETRY_MS,
 })
 
@@ -113,7 +114,7 @@ async function build(
 ): Promise<StageResult<Image>> {
   const lastLines: string[] = []
   const onLog = (line: string): void => {
-    lastLines.push(line.slice(0, 1000))
+    lastLines.push(line.slice(0, LINE_LENGTH_MAX))
     if (lastLines.length > LAST_LINES_MAX) lastLines.shift()
     input.onLog?.(line)
   }
@@ -125,8 +126,8 @@ async function build(
       target: null,
       args: {},
     } as const
-    const { isShared } = input
-    const options = { signal, timeoutSec: buildTimeoutSec(input), limits: GENERATED_LIMITS, isShared, onLog }
+    const { isShared, timeoutSec = BUILD_TIMEOUT_SEC } = input
+    const options = { signal, timeoutSec, limits: GENERATED_LIMITS, isShared, onLog }
     return done(await provider.prepare(source, options))
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
@@ -134,7 +135,7 @@ async function build(
     await provider.selfTest()
     const output = [error.message, ...lastLines.filter((line) => !error.message.includes(line.trim()))].join('\n')
     if (UNREACHABLE.some((pattern) => pattern.test(output))) return deferBuild('provider', output)
-    return reject('env_build_failed', output.slice(-DETAIL_MAX))
+    return reject('env_build_failed', output.slice(-DETAIL_LENGTH_MAX))
   }
 }
 

@@ -29,13 +29,17 @@ export function readCiServices({ texts }: TreeFacts): CiServices {
 
 type ResolvedJob = CiServices & { runsTests: boolean }
 
-/** Jobs that run tests come first; of these, the ones whose services are supported. */
-const rankJob = ({ runsTests, unsupported }: ResolvedJob): number => (runsTests ? 0 : 1000) + unsupported.length
+/** Ranks jobs: those that run tests come first; of these, the ones whose services are supported. */
+const rankJob = ({ runsTests, unsupported }: ResolvedJob): number =>
+  (runsTests ? 0 : NO_TESTS_RANK) + unsupported.length
+
+/** Greater than the number of unsupported services of any job. */
+const NO_TESTS_RANK = 1000
 
 function resolveJob({ services: declared, env, runsTests }: CiJob): ResolvedJob {
-  const found = declared.slice(0, SERVICES_MAX).map(resolveService)
-  const uses = found.flatMap((each) => (typeof each === 'string' ? [] : [each]))
-  const unsupported = found.flatMap((each) => (typeof each === 'string' ? [each] : []))
+  const resolved = declared.slice(0, SERVICES_MAX).map(resolveService)
+  const uses = resolved.flatMap((each) => (typeof each === 'string' ? [] : [each]))
+  const unsupported = resolved.flatMap((each) => (typeof each === 'string' ? [each] : []))
   const clash = uses.find(({ port }, at) => uses.findIndex((other) => other.port === port) !== at)
   if (clash) unsupported.push(`${clash.image}: port ${clash.port} is used twice`)
   const distinct = uses.filter(({ port }, at) => uses.findIndex((other) => other.port === port) === at)
@@ -48,7 +52,7 @@ const HOST = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/i
 /** Values that fit on one line of a script. */
 const VALUE = /^[^\p{Cc}]{0,500}$/u
 
-/** Returns the reason where a service cannot be provided. */
+/** Returns the server that stands for a declared service, or the reason why none can be provided. */
 function resolveService({ image, port, hosts, env }: DeclaredService): ServiceUse | string {
   if (image.length > IMAGE_LENGTH_MAX) return `${image.slice(0, 100)}…: the name of the image is too long`
   const name = toImageName(image)
@@ -167,7 +171,7 @@ const toTable = (value: Value | undefined): ValueTable => (isTable(value) ? valu
 const toList = (value: Value | undefined): Value[] => (Array.isArray(value) ? value : [])
 const toText = (value: Value | undefined): string => (typeof value === 'string' ? value : '')
 
-/** Longer names and values are of no use. Patterns run on bounded input. */
+/** Maximum length of names and values, so that patterns run on bounded input. Longer ones are of no use. */
 const VALUE_LENGTH_MAX = 2000
 const DECLARED_MAX = 100
 const toShortText = (value: Value | undefined): string => toText(value).slice(0, VALUE_LENGTH_MAX)
@@ -182,8 +186,9 @@ const toTexts = (value: Value | undefined): Texts =>
 
 const TESTS =
   /\btests?\b|_tests?\b|\btest[-_]|\b(?:pytest|tox|nox|rspec|phpunit|pest|jest|vitest|mocha|ctest|gradlew?|mvnw?)\b/i
-const SHOWN_MAX = 20_000
-const mentionsTests = (...texts: string[]): boolean => texts.some((text) => TESTS.test(text.slice(0, SHOWN_MAX)))
+const SEARCHED_LENGTH_MAX = 20_000
+const mentionsTests = (...texts: string[]): boolean =>
+  texts.some((text) => TESTS.test(text.slice(0, SEARCHED_LENGTH_MAX)))
 
 function listGithubJobs(workflow: ValueTable): CiJob[] {
   const jobs = Object.entries(toTable(workflow.jobs)).map(([id, value]) => ({ id, job: toTable(value) }))
@@ -215,7 +220,7 @@ const rankStep = ({ run }: ValueTable): number => (mentionsTests(toText(run)) ? 
 
 type GithubService = DeclaredService & { name: string }
 
-/** A job in a container reaches a service by its name, other jobs through a port of the machine. */
+/** Reads a service of GitHub Actions. A job in a container reaches it by its name, other jobs by a port of the machine. */
 function readGithubService(name: string, value: Value, job: ValueTable): GithubService {
   const service = toTable(value)
   const [, published] = /^(?:[\d.]+:)?(\d{1,5}):\d{1,5}(?:\/tcp)?$/.exec(toText(toList(service.ports)[0])) ?? []
@@ -253,10 +258,10 @@ const REPLACED_MAX = 20
 const replaceAll = (texts: Texts, pattern: RegExp, find: (name: string) => string | undefined): Texts =>
   Object.fromEntries(
     Object.entries(texts).flatMap(([name, text]) => {
-      const parts = [...text.matchAll(pattern)].map(([, one, other]) => find(one ?? other ?? ''))
-      if (parts.includes(undefined) || parts.length > REPLACED_MAX) return []
-      let at = 0
-      return [[name, text.replaceAll(pattern, () => parts[at++] ?? '')]]
+      const replacements = [...text.matchAll(pattern)].map(([, one, other]) => find(one ?? other ?? ''))
+      if (replacements.includes(undefined) || replacements.length > REPLACED_MAX) return []
+      const remaining = replacements.values()
+      return [[name, text.replaceAll(pattern, () => remaining.next().value ?? '')]]
     }),
   )
 
@@ -314,17 +319,25 @@ function createExtender(file: ValueTable): (job: ValueTable) => ValueTable {
 const REFERENCE = /\$(?:(\w+)|\{(\w+)\})/g
 const ROUNDS = 3
 
-/** Expands references between variables. Those that only CI knows leave their variable out. */
+/** Maximum length of a value that is inserted into another one. */
+const EXPANDED_LENGTH_MAX = 500
+
+/** Expands references between variables. A variable that refers to one that only CI knows is left out. */
 function expandVariables(texts: Texts): Texts {
   let expanded = texts
   for (let round = 0; round < ROUNDS; round += 1) {
     const known = expanded
-    expanded = replaceAll(known, REFERENCE, (name) => ((known[name] ?? '').length > 500 ? undefined : known[name]))
+    expanded = replaceAll(known, REFERENCE, (name) => {
+      const value = known[name] ?? ''
+      return value.length > EXPANDED_LENGTH_MAX ? undefined : known[name]
+    })
   }
   return expanded
 }
 
-/** A service is reached by its alias, and by the name of its image in two spellings. */
+const HOSTS_MAX = 5
+
+/** Reads a service of GitLab, which is reached by its alias and by the name of its image in two spellings. */
 function readGitlabService(value: Value, env: Texts): DeclaredService {
   const service = toTable(value)
   const variables = toTexts(service.variables)
@@ -339,11 +352,11 @@ function readGitlabService(value: Value, env: Texts): DeclaredService {
   return {
     image,
     port: null,
-    hosts: [...new Set([...aliases, name.replaceAll('/', '-'), name.replaceAll('/', '__')])].slice(0, 5),
+    hosts: [...new Set([...aliases, name.replaceAll('/', '-'), name.replaceAll('/', '__')])].slice(0, HOSTS_MAX),
     env: Object.keys(variables).length === 0 ? env : { ...env, ...expandVariables({ ...env, ...variables }) },
   }
 }
 
-/** Keeps references that cannot be expanded: only the name of an image matters, and versions are often variables. */
+/** Expands the name of an image. Keeps unknown references: versions are often variables, and only the name matters. */
 const expandText = (text: string, env: Texts): string =>
   text.replaceAll(REFERENCE, (all, one, other) => env[one ?? other] ?? all)

@@ -85,7 +85,9 @@ export async function proposeRecipe(
 
 const listFaults = (recipe: EnvRecipe, facts: RecipeFacts): string[] => {
   const faults = lintRecipe(recipe, facts)
-  return faults.length > 0 ? faults : [findRecipeFault(recipe) ?? []].flat()
+  if (faults.length > 0) return faults
+  const fault = findRecipeFault(recipe)
+  return fault === undefined ? [] : [fault]
 }
 
 const toRecipe = ({ env, ...recipe }: z.infer<typeof Proposal>): EnvRecipe => ({
@@ -110,7 +112,7 @@ function buildPrompt({ files, tried, facts }: ProposeRecipeInput): string {
 const CI_FILE = /^(?:\.github\/workflows\/|\.gitlab-ci|\.travis|\.circleci\/)/
 const LOCK_FILE = /(?:^|\/)(?:[\w.-]*lock[\w.-]*|go\.sum)$/i
 
-/** CI files say most about how tests are run; lock files, of which a part is enough, come after the manifests. */
+/** Ranks files by what they say about running the tests: CI files, then manifests, then lock files. */
 function rankFile(path: string): number {
   if (CI_FILE.test(path)) return 0
   return LOCK_FILE.test(path) ? 2 : 1
@@ -192,11 +194,11 @@ const LINE_RULES: LineRule[] = [
   [/(?:^|\s)(?:\/solution|\/tests|\/logs)\b/, 'it uses folders of the solution, the tests or the logs'],
 ]
 
-const LINE_MAX = 500
+const LINE_LENGTH_MAX = 500
 
 function listLineFaults(line: string, facts: RecipeTree): string[] {
-  if (line.length > LINE_MAX || /[\n\r\0]/.test(line))
-    return [`${quoteExcerpt(line)}: one line of at most ${LINE_MAX} characters.`]
+  if (line.length > LINE_LENGTH_MAX || /[\n\r\0]/.test(line))
+    return [`${quoteExcerpt(line)}: one line of at most ${LINE_LENGTH_MAX} characters.`]
   const rules = LINE_RULES.filter(([pattern]) => pattern.test(line)).map(([, why]) => why)
   return [...rules, ...listTreeFaults(line, facts), ...listOwnPackageFaults(line, facts)].map(
     (why) => `${quoteExcerpt(line)}: ${why}.`,
@@ -253,7 +255,7 @@ function listTreeFaults(line: string, { paths, folders, sortedPaths }: RecipeTre
 const listChangedPaths = (command: string, words: readonly string[]): readonly string[] =>
   ['cp', 'install', 'ln', 'rsync'].includes(command) ? words.slice(-1).filter((word) => word !== '.') : words
 
-/** True if some path begins with the text before the first wildcard of a word. */
+/** Returns true if some path begins with the text before the first wildcard of a word. */
 function matchesGlob(word: string, sortedPaths: readonly string[]): boolean {
   const wildcard = word.search(/[*?[{]/)
   return wildcard >= 0 && hasPrefix(sortedPaths, word.slice(0, wildcard))

@@ -29,21 +29,22 @@ export async function readSubmodules(
   tree: BaseTree,
   signal: AbortSignal,
 ): Promise<StageResult<SubmoduleFiles[]>> {
-  const found: SubmoduleFiles[] = []
+  const submodules: SubmoduleFiles[] = []
   const parents: ParentTree[] = [{ objects: repository, tree, prefix: '', depth: 0 }]
   // Nested submodules are appended while the list is read.
   for (const parent of parents) {
     const wanted = await listWanted(parent, signal)
-    const fault = typeof wanted === 'string' ? wanted : await fetchAll(wanted, { repository, found, parents, signal })
+    const fault =
+      typeof wanted === 'string' ? wanted : await fetchAll(wanted, { repository, submodules, parents, signal })
     if (fault) return reject('submodule_unavailable', fault)
   }
-  const entries = [...tree.entries, ...found.flatMap((each) => each.entries)]
+  const entries = [...tree.entries, ...submodules.flatMap((each) => each.entries)]
   if (entries.length > FILES_MAX)
     return reject('too_large', `With submodules the tree has more than ${FILES_MAX} files.`)
   const tooLarge = findSizeFault(entries)
   if (tooLarge) return reject('too_large', tooLarge)
   const badPath = findTreeFault(entries.map(({ path }) => path))
-  return badPath ? reject('env_build_failed', badPath) : done(found)
+  return badPath ? reject('env_build_failed', badPath) : done(submodules)
 }
 
 type ParentTree = {
@@ -56,7 +57,7 @@ type ParentTree = {
 /** A submodule with an address. `prefix` is its path in the outermost repository, with a slash. */
 type WantedSubmodule = { prefix: string; url: string; commit: string; depth: number; open: OpenSubmodule }
 
-/** Returns a fault if `.gitmodules` is not valid. */
+/** Lists the submodules of a tree that have an address. Returns a fault if `.gitmodules` is not valid. */
 async function listWanted(parent: ParentTree, signal: AbortSignal): Promise<WantedSubmodule[] | string> {
   const { tree, objects, prefix, depth } = parent
   const { openSubmodule: open } = objects
@@ -76,23 +77,23 @@ async function listWanted(parent: ParentTree, signal: AbortSignal): Promise<Want
 
 type FetchContext = {
   repository: SubmoduleObjects
-  found: SubmoduleFiles[]
+  submodules: SubmoduleFiles[]
   parents: ParentTree[]
   signal: AbortSignal
 }
 
-/** Returns the first fault. */
+/** Fetches the files of submodules and adds them to the context. Returns the first fault. */
 async function fetchAll(wanted: readonly WantedSubmodule[], context: FetchContext): Promise<string | undefined> {
   for (const submodule of wanted) {
-    if (countFiles(context.found) > FILES_MAX) return undefined // refused by the caller
+    if (countFiles(context.submodules) > FILES_MAX) return undefined // refused by the caller
     const fault = await fetchFiles(submodule, context).catch(describeRefusal)
     if (fault !== undefined) return `${JSON.stringify(submodule.prefix)}: ${fault}`
   }
   return undefined
 }
 
-const countFiles = (found: readonly SubmoduleFiles[]): number =>
-  found.reduce((sum, { entries }) => sum + entries.length, 0)
+const countFiles = (submodules: readonly SubmoduleFiles[]): number =>
+  submodules.reduce((sum, { entries }) => sum + entries.length, 0)
 
 /** Returns the message of a permanent refusal. Throws other errors: an outage of the server says nothing about the candidate. */
 function describeRefusal(error: unknown): string {
@@ -102,15 +103,15 @@ function describeRefusal(error: unknown): string {
 
 async function fetchFiles(
   { prefix, url, commit, depth, open }: WantedSubmodule,
-  { repository, found, parents, signal }: FetchContext,
+  { repository, submodules, parents, signal }: FetchContext,
 ): Promise<string | undefined> {
   if (depth > DEPTH_MAX) return `Submodules are nested more than ${DEPTH_MAX} levels deep.`
-  if (found.length >= SUBMODULES_MAX) return `There are more than ${SUBMODULES_MAX} submodules.`
+  if (submodules.length >= SUBMODULES_MAX) return `There are more than ${SUBMODULES_MAX} submodules.`
   const objects = await open(url, commit)
   repository.keep(objects)
   const tree = await readTree(objects, commit, signal)
   if (tree.kind !== 'done') return tree.detail
-  found.push({
+  submodules.push({
     location: objects.location,
     entries: tree.value.entries.map((entry) => ({ ...entry, path: prefix + entry.path })),
   })

@@ -118,10 +118,10 @@ async function readTexts(location: GitLocation, entries: readonly TreeEntry[], s
 
 /** Returns a predicate that is true until the sizes of the files exceed a total. */
 function createBytesFilter(bytesMax: number): (entry: TreeEntry) => boolean {
-  let left = bytesMax
+  let remaining = bytesMax
   return ({ size }) => {
-    left -= size
-    return left >= 0
+    remaining -= size
+    return remaining >= 0
   }
 }
 
@@ -129,7 +129,7 @@ const bytesMaxOf = (path: string): number => (/\.lock$/i.test(path) ? LOCK_BYTES
 
 /** Ranks files by depth, with all tests last: there may be many, and a few are enough to recognise the runner. */
 const rankForReading = (path: string): number =>
-  path.split('/').length + (classifyPath(path) === 'test' ? NAME_BYTES_MAX : 0)
+  path.split('/').length + (classifyPath(path) === 'test' ? PATH_DEPTH_MAX : 0)
 
 const BUILD_FILE_NAMES = new Set(languages.flatMap(({ buildFiles }) => buildFiles))
 const BUILD_FILE_PATTERNS = languages.flatMap(({ buildFilePatterns }) => buildFilePatterns)
@@ -138,7 +138,7 @@ const TEST_FILE_PATTERNS = languages.flatMap(({ readTestFiles }) => readTestFile
 const CI_FILE = /^(?:\.github\/workflows\/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|\.circleci\/config\.yml)$/
 const DEPTH_MAX = 5
 
-/** True if the text of a file is read: build and CI configuration, and tests, which show their runner. */
+/** Returns true if the text of a file is read: build and CI configuration, and tests, which show their runner. */
 function isBuildFile(path: string): boolean {
   const parts = path.split('/')
   const name = parts.at(-1) ?? ''
@@ -158,7 +158,7 @@ const GITLINKS_MAX = 100
 /** Returns why the submodules cannot be used: the Dockerfile has a line with the path of each. */
 function findGitlinkFault(gitlinks: readonly Gitlink[]): string | undefined {
   if (gitlinks.length > GITLINKS_MAX) return `The tree has more than ${GITLINKS_MAX} submodules.`
-  const bad = gitlinks.find(({ path }) => /\p{C}/u.test(path) || path.length > 1000)
+  const bad = gitlinks.find(({ path }) => /\p{C}/u.test(path) || path.length > PATH_LENGTH_MAX)
   return bad && `The path of a submodule is not valid: ${JSON.stringify(bad.path.slice(0, 200))}.`
 }
 
@@ -230,10 +230,10 @@ export async function listLfsPointers(
   const small = files
     .filter(({ size }) => size >= POINTER_BYTES_MIN && size <= POINTER_BYTES_MAX)
     .slice(0, POINTERS_MAX)
-  const found: string[] = []
+  const pointers: string[] = []
   for await (const { path, content } of readBlobs(location, small, { signal, bytesMax: POINTER_BYTES_MAX }))
-    if (POINTER.test(content.toString('latin1'))) found.push(path)
-  return found
+    if (POINTER.test(content.toString('latin1'))) pointers.push(path)
+  return pointers
 }
 
 async function usesLfs(location: GitLocation, attributes: readonly TreeEntry[], signal: AbortSignal): Promise<boolean> {

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { openTreeDiffs } from '../../../test/support/taskgen/tree-diffs.ts'
 import { listVariants } from './solution-variants.ts'
-import { findWeakness, summariseVariants } from './try-variants.ts'
+import { rejectWeakTests, summariseVariants } from './try-variants.ts'
 
 const trees = openTreeDiffs()
 afterAll(() => trees[Symbol.dispose]())
@@ -160,7 +160,7 @@ test('cobra 2070: the same replacement in many places counts as one part', () =>
   const counts = summariseVariants(tried)
   expect([counts.groups, counts.necessary]).toEqual([6, 4])
   expect(counts.survivors).toHaveLength(4)
-  expect(findWeakness({ ...counts, runs: 0, cpuSeconds: 0 })).toBeUndefined()
+  expect(rejectWeakTests({ ...counts, runs: 0, cpuSeconds: 0 })).toBeUndefined()
 })
 
 test.each([
@@ -173,7 +173,7 @@ test.each([
   expect(parts).toHaveLength(6)
   const counts = summariseVariants(parts.map((variant, at) => ({ variant, isPassed: at >= needed })))
   expect([counts.groups, counts.survivors.length]).toEqual([1, 6 - needed])
-  expect(findWeakness({ ...counts, runs: 0, cpuSeconds: 0 })?.reason).toBe(reason)
+  expect(rejectWeakTests({ ...counts, runs: 0, cpuSeconds: 0 })?.reason).toBe(reason)
 })
 
 test('the same statement that is added in several places is several parts', () => {

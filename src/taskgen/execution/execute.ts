@@ -21,7 +21,7 @@ import {
   type SuiteSummary,
 } from './judge-runs.ts'
 import { computeTimeout, RUN_SECONDS_MAX } from './plan-runs.ts'
-import { findWeakness, tryVariants } from './try-variants.ts'
+import { rejectWeakTests, tryVariants } from './try-variants.ts'
 
 export type ExecutionInput = {
   image: Image
@@ -101,8 +101,8 @@ async function runAll(
   const tried = await tryVariants(provider, { ...input, source, plan, lists: judgement.lists, limits }, signal)
   if (tried.kind !== 'done') return tried
   const ablation = tried.value
-  const weakness = findWeakness(ablation)
-  if (weakness) return weakness
+  const rejection = rejectWeakTests(ablation)
+  if (rejection) return rejection
   const { kind, ...facts } = judgement
   return done({ ...facts, plan, runs: matrix.summaries, ablation, medianSec })
 }

@@ -10,15 +10,15 @@ export function expandNames(text: string, names: IntroducedNames): string {
   return expandExpressions(lines.join('\n'), names)
 }
 
-/** Longer lines are generated. */
-const LINE_MAX = 1000
+/** Maximum length of a line that is expanded. Longer lines are generated code. */
+const LINE_LENGTH_MAX = 1000
 
 const STATEMENT =
   /^\s*(?<before>return |(?:(?:const|let|var) )?[\w$.]+(?:, ?[\w$.]+)*\s*:?=\s*)?(?<name>[A-Za-z_$][\w$.]*)\((?<args>[^()]*)\);?$/
 
 /** Replaces a statement that is a call, or returns or assigns the result of one, by the statements of the function. */
 function expandStatement(line: string, { meanings, budget }: IntroducedNames): string | undefined {
-  if (line.length > LINE_MAX) return undefined
+  if (line.length > LINE_LENGTH_MAX) return undefined
   const { before = '', name = '', args = '' } = STATEMENT.exec(line)?.groups ?? {}
   const meaning = meanings.get(name)
   if (meaning?.kind !== 'function' || readResult(meaning.body) !== undefined || budget.expansions <= 0) return undefined
@@ -49,31 +49,32 @@ const CHAIN = /(?<![\w$.]|::|->)[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
 
 function expandExpressions(text: string, names: IntroducedNames): string {
   const masked = maskStrings(text)
-  const kept: string[] = []
+  const pieces: string[] = []
   let from = 0
   for (const { 0: chain, index } of masked.matchAll(CHAIN)) {
     if (index < from || names.budget.expansions <= 0) continue
-    const found = expandChain({ text, masked, chain, index }, names)
-    if (!found) continue
+    const expansion = expandChain({ text, masked, chain, index }, names)
+    if (!expansion) continue
     names.budget.expansions -= 1
-    const { length, expanded, isType } = found
+    const { length, expanded, isType } = expansion
     const isAlone = isType || isAtomic(expanded) || isDelimited(masked, index, index + length)
-    kept.push(text.slice(from, index), isAlone ? expanded : `(${expanded})`)
+    pieces.push(text.slice(from, index), isAlone ? expanded : `(${expanded})`)
     from = index + length
   }
-  return kept.join('') + text.slice(from)
+  return pieces.join('') + text.slice(from)
 }
 
-type ChainPlace = { text: string; masked: string; chain: string; index: number }
+/** A chain of names, such as `a.b.c`, and its position in a text. `masked` is the text without the content of strings. */
+type ChainPosition = { text: string; masked: string; chain: string; index: number }
 type ExpandedChain = { length: number; expanded: string; isType?: boolean }
 
-function expandChain(place: ChainPlace, { language, meanings }: IntroducedNames): ExpandedChain | undefined {
-  const { masked, chain, index } = place
-  if (language === 'go' && chain === 'fmt.Sprintf') return expandFormat(place)
+function expandChain(position: ChainPosition, { language, meanings }: IntroducedNames): ExpandedChain | undefined {
+  const { masked, chain, index } = position
+  if (language === 'go' && chain === 'fmt.Sprintf') return expandFormat(position)
   const [first = ''] = chain.split('.')
   const meaning = meanings.get(chain) ?? meanings.get(first)
   if (!meaning) return undefined
-  if (meaning.kind === 'function') return expandCall(place, meaning)
+  if (meaning.kind === 'function') return expandCall(position, meaning)
   // A key of an object has the name itself.
   const next = masked.slice(index + first.length, index + first.length + 2)
   const isKey = (language === 'javascript' || language === 'typescript') && /^ ?:/.test(next)
@@ -81,12 +82,16 @@ function expandChain(place: ChainPlace, { language, meanings }: IntroducedNames)
 }
 
 function expandCall(
-  place: ChainPlace,
+  position: ChainPosition,
   { params, body }: Extract<NameMeaning, { kind: 'function' }>,
 ): ExpandedChain | undefined {
   const result = readResult(body)
-  const call = readCall(place)
-  if (result === undefined || !call || DEFINES.test(place.masked.slice(Math.max(0, place.index - 20), place.index)))
+  const call = readCall(position)
+  if (
+    result === undefined ||
+    !call ||
+    DEFINES.test(position.masked.slice(Math.max(0, position.index - 20), position.index))
+  )
     return undefined
   // Several results are not the same as several arguments.
   const isSame =
@@ -111,8 +116,8 @@ const keepsKeys = (code: string, params: readonly string[], values: readonly str
   params.every((param, at) => param === values[at] || !new RegExp(`[{,]\\s*${param}\\s*[,}]`).test(code))
 
 /** Reads `fmt.Sprintf` of strings as a concatenation. */
-function expandFormat(place: ChainPlace): ExpandedChain | undefined {
-  const call = readCall(place)
+function expandFormat(position: ChainPosition): ExpandedChain | undefined {
+  const call = readCall(position)
   const format = /^"((?:\\.|[^"\\])*)"$/.exec(call?.values[0] ?? '')?.[1]
   if (!call || format === undefined) return undefined
   const pieces = format.split('%s')
@@ -126,8 +131,8 @@ function expandFormat(place: ChainPlace): ExpandedChain | undefined {
 
 const CALL_LENGTH_MAX = 500
 
-/** Reads the arguments of the call whose name is at a place. */
-function readCall({ text, masked, chain, index }: ChainPlace): { length: number; values: string[] } | undefined {
+/** Reads the arguments of the call whose name is at a position. */
+function readCall({ text, masked, chain, index }: ChainPosition): { length: number; values: string[] } | undefined {
   const open = index + chain.length
   if (masked[open] !== '(') return undefined
   const length = findClosing(masked.slice(open, open + CALL_LENGTH_MAX))
@@ -168,24 +173,27 @@ function splitArguments(text: string): string[] {
 
 function substitute(code: string, params: readonly string[], values: readonly string[]): string {
   const masked = maskStrings(code)
-  let kept = ''
+  let substituted = ''
   let from = 0
   for (const { 0: word, index } of masked.matchAll(/(?<![\w$.])[A-Za-z_$][\w$]*/g)) {
     const at = params.indexOf(word)
     if (at < 0) continue
     const isAlone = isDelimited(masked, index, index + word.length)
-    kept += code.slice(from, index) + (isAlone ? values[at] : wrap(values[at] ?? ''))
+    substituted += code.slice(from, index) + (isAlone ? values[at] : wrap(values[at] ?? ''))
     from = index + word.length
   }
-  return kept + code.slice(from)
+  return substituted + code.slice(from)
 }
 
 const wrap = (value: string): string => (value === '' || isAtomic(value) ? value : `(${value})`)
 
+const NESTED_MAX = 10
+
 /** Returns true for names, calls, members and literals, which no operator around them takes apart. */
 function isAtomic(code: string): boolean {
   let masked = maskStrings(code)
-  for (let nested = 0; nested < 10; nested += 1)
+  // Each round replaces the innermost brackets.
+  for (let nested = 0; nested < NESTED_MAX; nested += 1)
     masked = masked.replaceAll(/\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/g, '_')
   return /^[\w$."'`]*$/.test(masked)
 }

@@ -32,7 +32,7 @@ export function collectNames(pieces: readonly LandedPiece[], path: string, langu
   return { language, meanings: indexDefinitions(definitions), budget: { expansions: EXPANSIONS_MAX } }
 }
 
-/** A name that is defined in several ways is left out, because scopes are not read. */
+/** Returns the meaning of each name. A name that is defined in several ways is left out, because scopes are not read. */
 function indexDefinitions(definitions: readonly Definition[]): Map<string, NameMeaning> {
   const meanings = new Map(definitions.slice(0, NAMES_MAX))
   const isOther = ([name, meaning]: Definition) => JSON.stringify(meanings.get(name)) !== JSON.stringify(meaning)
@@ -41,7 +41,7 @@ function indexDefinitions(definitions: readonly Definition[]): Map<string, NameM
   return meanings
 }
 
-/** JavaScript and TypeScript import each other. */
+/** Returns the name under which languages that import each other are grouped: JavaScript and TypeScript. */
 const toFamily = (language: string): string => (language === 'typescript' ? 'javascript' : language)
 const readFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1)
 
@@ -66,12 +66,12 @@ const TYPE_ALIASES: Record<string, RegExp> = {
   rust: /^(?:pub(?:\([^)]{1,80}\))?\s+)?type (?<name>\w+) = (?<value>[^;]{1,200});$/,
 }
 
-const LINE_MAX = 1000
+const LINE_LENGTH_MAX = 1000
 
 function listTexts(lines: readonly LandedLine[], language: string): Definition[] {
   const isConstantBlock = language === 'go' ? markConstantBlocks(lines) : []
   return lines.flatMap(({ text, isAdded, isCode }, at) => {
-    if (!isAdded || !isCode || text.length > LINE_MAX) return []
+    if (!isAdded || !isCode || text.length > LINE_LENGTH_MAX) return []
     // In Go, `name = value` declares a constant inside of `const ( )` and assigns a variable elsewhere.
     const isAssignment = language === 'go' && !isConstantBlock[at] && !text.startsWith('const ')
     const constant = isAssignment ? [] : defineText('constant', CONSTANTS[language]?.exec(text))
@@ -106,13 +106,13 @@ const FUNCTION_HEADS: Record<string, readonly RegExp[]> = {
 const ARROW_FUNCTION =
   /^(?:export\s+)?const (?<name>[\w$]+) = \((?<params>[^()]*)\)(?:\s*:[^=]{1,80})? => (?<result>[^{\s].*?);?$/
 
-/** Longer functions are not compared with the code that they may have replaced. */
+/** Maximum number of lines of a function. Longer ones are not compared with the code that they may have replaced. */
 const BODY_LINES_MAX = 40
 
 function listFunctions(lines: readonly LandedLine[], family: string): Definition[] {
   const isDecorated = (at: number) => family === 'python' && /^\s*@/.test(lines[at - 1]?.text ?? '')
   return lines.flatMap(({ text, isAdded }, at) =>
-    !isAdded || text.length > LINE_MAX || isDecorated(at)
+    !isAdded || text.length > LINE_LENGTH_MAX || isDecorated(at)
       ? []
       : readFunction(text, lines.slice(at + 1, at + 2 + BODY_LINES_MAX), family),
   )
@@ -120,8 +120,8 @@ function listFunctions(lines: readonly LandedLine[], family: string): Definition
 
 /** Reads the function that begins with a line, if one does. */
 function readFunction(first: string, rest: readonly LandedLine[], family: string): Definition[] {
-  const { result, ...arrow } = (family === 'javascript' && ARROW_FUNCTION.exec(first)?.groups) || {}
-  if (result !== undefined) return defineFunction(arrow, [`return ${result}`])
+  const arrow = family === 'javascript' ? ARROW_FUNCTION.exec(first)?.groups : undefined
+  if (arrow) return defineFunction({ name: arrow.name, params: arrow.params }, [`return ${arrow.result}`])
   const pattern = FUNCTION_HEADS[family]?.find((each) => each.test(first))
   const { indent = '', name, params, receiver } = pattern?.exec(first)?.groups ?? {}
   const owner = pattern === SCRIPT_METHOD ? 'this' : receiver

@@ -25,7 +25,7 @@ export type Execution = {
   unstable: string[]
   /** How tests fail before the fix, by their ids. */
   messages: Record<string, string>
-  /** True if some test fails by an assertion rather than by a missing symbol. */
+  /** Some test fails by an assertion rather than by a missing symbol. */
   failsByAssertion: boolean
   /** Messages of compilers and loaders without the fix, for whole files, packages or runs. */
   buildErrors: string[]
@@ -75,7 +75,7 @@ export type Judgement = {
 }
 
 const FAIL_TO_PASS_MAX = 200
-const UNSTABLE_MAX = 0.02
+const UNSTABLE_SHARE_MAX = 0.02
 /** Maximum length of the names of all tests together. They are stored with the task and shown with its evidence. */
 const NAMES_LENGTH_MAX = 4_000_000
 const SHOWN_IDS_MAX = 5
@@ -131,7 +131,7 @@ function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | 
   if (fixedByChange.length > FAIL_TO_PASS_MAX)
     return reject('too_broad', `The fix makes ${fixedByChange.length} tests pass; the maximum is ${FAIL_TO_PASS_MAX}.`)
   const protecting = unaffected.length + guards.length
-  if (unstable.length > (protecting + unstable.length) * UNSTABLE_MAX)
+  if (unstable.length > (protecting + unstable.length) * UNSTABLE_SHARE_MAX)
     return toTimingRejection(
       rejectTests(
         'suite_unhealthy',
@@ -168,7 +168,7 @@ export const listSuspects = (runs: SuiteRuns): string[] =>
 
 const PROTECTING_TESTS_MIN = 5
 
-/** Lists concerns about usable tests for the reviewer. */
+/** Lists warnings about usable tests for the reviewer. */
 export function listExecutionConcerns({ passToPass, guards }: TestLists): string[] {
   const count = passToPass.length + guards.length
   return count >= PROTECTING_TESTS_MIN
@@ -214,19 +214,19 @@ const neverPasses = ({ passed }: TestCount): boolean => passed === 0
 const isFlaky = (count: TestCount): boolean => !neverPasses(count) && !passesAlways(count)
 
 /**
- * True if a test of the base fails with the tests that landed only because it cannot run there, or only after other
- * tests.
+ * Returns true if a test of the base fails with the tests that landed only because it cannot run there, or only after
+ * other tests.
  */
 const isMasked = ({ base, tests, alone }: TestTally): boolean =>
   passesAlways(base) && neverPasses(tests) && (tests.reported === 0 || !neverPasses(alone))
 
-/** True if the fix breaks a test. A masked test that is missing with the fix too was deleted by the pull request. */
+/** Returns true if the fix breaks a test. A masked test that is missing with the fix too was deleted by the pull request. */
 const isBroken = (tally: TestTally): boolean =>
   neverPasses(tally.fixed) && (passesAlways(tally.tests) || (isMasked(tally) && tally.fixed.reported > 0))
 
 const isUnstable = ({ base, tests, fixed }: TestTally): boolean => [base, tests, fixed].some(isFlaky)
 
-/** True if a test fails before and passes after more often than not: a stable one would be fail-to-pass. */
+/** Returns true if a test mostly fails before the fix and mostly passes after it: a stable one would be fail-to-pass. */
 const looksLikeFailToPass = (tally: TestTally): boolean =>
   tally.tests.passed * 2 < tally.tests.runs &&
   tally.fixed.passed * 2 > tally.fixed.runs &&

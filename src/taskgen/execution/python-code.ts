@@ -49,7 +49,7 @@ const KEYWORDS = new Set(
 const STRINGS_AND_COMMENTS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|#.*$/g
 const MARKUP = /``|^\s*(?:\.\. |:\w+[^:]*:(?:\s|$))/
 
-/** True for a line that cannot be Python: two names without an operator between them, or markup. */
+/** Returns true for a line that cannot be Python: two names without an operator between them, or markup. */
 function isProse(line: string): boolean {
   // A string on one line is documentation of the code around it.
   if (readQuotes(line, null) === null && line.match(QUOTES)) return false
@@ -69,16 +69,16 @@ export function removeAnnotations(code: string): string {
   const text = code.replaceAll(/\s+/g, ' ').trim()
   if (!DEFINITION.test(text) && !PARAMETERS.test(text)) return code
   let depth = DEFINITION.test(text) ? 0 : 1
-  let kept = ''
+  let output = ''
   let recent = ''
   for (let at = 0; at < text.length; at += 1) {
     if (startsType(text, at, depth) && !LAMBDA.test(recent)) at = findTypeEnd(text, at + 1, depth)
     const character = text[at] ?? ''
     depth += depthChange(character)
-    kept += character
+    output += character
     recent = (recent + character).slice(-LAMBDA_LENGTH_MAX)
   }
-  return kept
+  return output
 }
 
 const LAMBDA = /\blambda\b[^,]*$/

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { openTreeDiffs } from '../../../test/support/taskgen/tree-diffs.ts'
 import { listVariants } from './solution-variants.ts'
-import { findWeakness, summariseVariants } from './try-variants.ts'
+import { rejectWeakTests, summariseVariants } from './try-variants.ts'
 
 const trees = openTreeDiffs()
 afterAll(() => trees[Symbol.dispose]())
@@ -362,5 +362,5 @@ test.each([
     variant: { kind: 'part' as const, path: 'a.py', line: 1, before, after: 'x = None', edit, patch: '' },
     isPassed,
   }))
-  expect(findWeakness({ ...summariseVariants(tried), runs: 0, cpuSeconds: 0 })?.reason).toBe(reason)
+  expect(rejectWeakTests({ ...summariseVariants(tried), runs: 0, cpuSeconds: 0 })?.reason).toBe(reason)
 })

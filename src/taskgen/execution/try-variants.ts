@@ -108,7 +108,7 @@ export async function trySolution(
 
 const readCpuSeconds = (outcome: SuiteOutcome): number => (outcome.kind === 'ran' ? cpuSecondsOf(outcome.run) : 0)
 
-/** True if all of `expected` passed and none of `required` was seen to fail. */
+/** Returns true if all of `expected` passed and none of `required` is reported with another status. */
 function passes(outcome: SuiteOutcome, expected: readonly string[], required: readonly string[]): boolean {
   if (outcome.kind === 'broken') return false
   const { statuses } = outcome.run
@@ -116,8 +116,8 @@ function passes(outcome: SuiteOutcome, expected: readonly string[], required: re
   return expected.every(isPassed) && required.every((id) => !Object.hasOwn(statuses, id) || isPassed(id))
 }
 
-/** Tests are too weak if fewer than half of the parts, or fewer than half of all variants, are noticed. */
-export function findWeakness(results: VariantResults): StageRejection | undefined {
+/** Rejects tests that notice fewer than half of the parts, or fewer than half of all variants. */
+export function rejectWeakTests(results: VariantResults): StageRejection | undefined {
   const { groups, necessary, mutants, noticed, survivors } = results
   const isWeak = necessary * 2 < groups || (necessary + noticed) * 2 < groups + mutants
   if (!isWeak) return undefined

@@ -5,15 +5,15 @@ const CONTINUES_BELOW = /(?:[=|&?:,]|=>|\b(?:extends|keyof|typeof|infer))\s*$/
 const CONTINUES_ABOVE = /^\s*(?:[|&?:.=]|extends\b)/
 const STRINGS_AND_COMMENTS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|\/\/.*$|\/\*.*?\*\//g
 
-/** Longer lines are generated. */
-const LINE_MAX = 1000
+/** Maximum length of a line that is read. Longer lines are generated code. */
+const LINE_LENGTH_MAX = 1000
 
 /**
  * Returns for each line of a TypeScript file, or of a piece of one, whether it belongs to a declaration of a type or an
  * interface. Takes linear time.
  */
 export function listTypeLines(lines: readonly string[]): boolean[] {
-  const code = lines.map((line) => (line.length > LINE_MAX ? '' : line.replaceAll(STRINGS_AND_COMMENTS, ' ')))
+  const code = lines.map((line) => (line.length > LINE_LENGTH_MAX ? '' : line.replaceAll(STRINGS_AND_COMMENTS, ' ')))
   const areTypes = lines.map(() => false)
   for (let at = 0; at < code.length; at += 1) {
     if (!DECLARATION.test(code[at] ?? '')) continue
@@ -129,6 +129,6 @@ function findTypeEnd(text: string, from: number): number {
   return limit
 }
 
-/** True for the bracket that opens a function body after the type of its result. */
+/** Returns true for the bracket that opens a function body after the type of its result. */
 const isBody = (text: string, at: number, from: number): boolean =>
   text[at] === '{' && /[\w$\])}] ?$/.test(text.slice(Math.max(from, at - 2), at))

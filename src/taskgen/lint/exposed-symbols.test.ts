@@ -5,7 +5,7 @@ import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { parsePatch } from '../candidates/read-diffs.ts'
 import { splitPatch } from '../candidates/split-commit.ts'
-import { scanCode, selectExposedSymbols } from './exposed-symbols.ts'
+import { listSymbolCandidates, scanCode } from './exposed-symbols.ts'
 
 const patchOf = (path: string, added: string, isNew = false): string =>
   [
@@ -23,12 +23,10 @@ const testsOf = (path: string, content: string): HiddenTests => ({
   deleted: [],
 })
 
-const exposedIn = (source: string, hidden: HiddenTests, base = '') =>
-  selectExposedSymbols({
-    source,
-    hidden,
-    baseHas: (text) => base.split(/[^\w-]+/).includes(text) || base.includes(` ${text} `),
-  })
+const exposedIn = (source: string, hidden: HiddenTests, base = '') => {
+  const baseHas = (text: string) => base.split(/[^\w-]+/).includes(text) || base.includes(` ${text} `)
+  return listSymbolCandidates({ source, hidden }).filter(({ kind, text }) => kind === 'path' || !baseHas(text))
+}
 
 describe('symbols that cannot be guessed', () => {
   test.each([

@@ -7,15 +7,9 @@ import type { ExposedSymbol } from './render-instruction.ts'
 export type ChangeUnderTest = { source: string; hidden: HiddenTests }
 
 /**
- * Selects symbols that the tests use and the change introduces, so that a solver could not guess them. Tests are
- * scanned whole; symbols of old lines also occur in the base tree and are dropped. `baseHas` checks for an exact
- * whole-word match in the base tree.
+ * Lists symbols that the tests use and the change introduces, so that a solver could not guess them. Tests are scanned
+ * whole, so the result also contains symbols of old lines. The caller drops those that occur in the base tree.
  */
-export function selectExposedSymbols(change: ChangeUnderTest & { baseHas(text: string): boolean }): ExposedSymbol[] {
-  return listSymbolCandidates(change).filter(({ kind, text }) => kind === 'path' || !change.baseHas(text))
-}
-
-/** Lists the texts that must be looked up in the base tree. */
 export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): ExposedSymbol[] {
   const gold = parsePatch(source)
   const tests = hidden.files.map(({ path, content }) => ({ path, text: decodeText(content) }))

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DRAFT } from '../../../test/support/taskgen/scripted-answers.ts'
-import { isBlocking, type LintFacts } from './finding.ts'
-import { lintInstruction, listInjections } from './lint-instruction.ts'
+import { isBlocking, type LintFacts, lintInstruction, listInjections } from './lint-instruction.ts'
 import { type ExposedSymbol, renderInstruction } from './render-instruction.ts'
 
 const GOLD = [

@@ -2,8 +2,7 @@ import { type ZodType, z } from 'zod'
 import type { Message, ModelReply } from '../../harnesses/conversation.ts'
 import { isObject, type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
 import type { StageDeferral } from '../stage-result.ts'
-import type { SpentBudget } from './failures.ts'
-import type { ModelQuestion, StageModel } from './stage-model.ts'
+import type { ModelQuestion, SpentBudget, StageModel } from './stage-model.ts'
 
 type TypedQuestion<T> = {
   system: string

@@ -7,11 +7,9 @@ import { listCredentialIds, StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage } from './stage.ts'
 
-// State transitions of batches and tasks. Re-exports queries for folders that may not import sql.ts. Except for
-// `reopenBatch`, only open batches change.
-
 export type { BatchRow, TaskKey } from './sql.ts'
 
+/** Queries for folders that may not import sql.ts. */
 export const {
   beginDiscovery,
   cancelBatch,
@@ -75,19 +73,23 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
   const inProgress = await rows.listTasksInProgress(tx, batch)
   if (inProgress.length === 0) return completeBatch(tx, batch)
   const capabilities = await listLiveCapabilities(tx)
-  const offered = new Set(capabilities.filter(({ available }) => available).map(({ sandbox }) => sandbox))
+  const availableSandboxes = new Set(capabilities.filter(({ available }) => available).map(({ sandbox }) => sandbox))
   const generation = StoredGeneration.parse(row.generation)
   const waits = inProgress.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)
     const sandbox = isStage(stage) ? sandboxOf(deps.stages[stage], generation) : undefined
-    return sandbox === undefined || offered.has(sandbox) ? undefined : toSandboxWait(sandbox, deps.sandboxWaitMs)
+    const isWaiting = sandbox !== undefined && !availableSandboxes.has(sandbox)
+    return isWaiting ? toSandboxWait(sandbox, deps.sandboxWaitMs) : undefined
   })
-  if (waits.some((each) => each === undefined)) return void (await rows.markRunning(tx, batch))
+  if (waits.some((each) => each === undefined)) {
+    await rows.markRunning(tx, batch)
+    return
+  }
   const [next] = waits.flatMap((each) => each ?? []).toSorted((one, other) => (one.until < other.until ? -1 : 1))
   if (next) await rows.markWaiting(tx, batch, next)
 }
 
-/** The job stays queued until a worker offers the sandbox again. */
+/** Returns the wait of a task whose job stays queued until a worker offers the sandbox again. */
 const toSandboxWait = (sandbox: string, waitMs: number): Waiting => ({
   reason: 'sandbox',
   detail: `No worker offers ${sandbox} at the moment.`,

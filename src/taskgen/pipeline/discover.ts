@@ -88,7 +88,10 @@ async function enqueueStages(
   { id: batch, step, generation }: rows.BatchRow,
 ): Promise<void> {
   // The batch was canceled and resumed during the scan.
-  if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
+  if (step === 'discover') {
+    await enqueueDiscovery(tx, batch)
+    return
+  }
   const workspaceId = await readBatchWorkspace(tx, batch)
   const owner = { batch, workspaceId, generation: StoredGeneration.parse(generation) }
   for (const { id: task, stage } of await rows.listTasksInProgress(tx, batch))
@@ -135,7 +138,7 @@ async function discover(
 
 const RETRY_SECONDS = 60
 
-/** Transient errors are retried later. Others fail the batch; a resume scans again. */
+/** Converts an error of the code host or the mirror. Transient errors are retried later; others fail the batch. */
 export function toDiscoveryFailure(error: unknown): DiscoveryFailure {
   if (error instanceof CodeHostUnavailable)
     return { kind: 'later', message: error.message, seconds: error.retryAfterSeconds ?? RETRY_SECONDS }
@@ -186,10 +189,10 @@ async function loadCandidates(
   })
 }
 
-const TITLE_MAX = 200
-const BODY_MAX = 20_000
+const TITLE_LENGTH_MAX = 200
+const BODY_LENGTH_MAX = 20_000
 const ISSUES_MAX = 3
-const ISSUE_BODY_MAX = 8_000
+const ISSUE_TEXT_LENGTH_MAX = 8_000
 
 function toNewCandidate(
   source: BatchSource,
@@ -197,12 +200,13 @@ function toNewCandidate(
   { base, head, id }: { base: string; head: string; id: string },
 ): rows.NewCandidate {
   const number = pullRequest.number ?? null
-  const title = cutText(pullRequest.title, TITLE_MAX)
+  const title = cutText(pullRequest.title, TITLE_LENGTH_MAX)
   const mergedAt = pullRequest.mergedAt.toISOString()
-  const body = cutText(pullRequest.body, BODY_MAX)
-  const issues = pullRequest.issueTexts
-    .slice(0, ISSUES_MAX)
-    .map((issue) => ({ title: cutText(issue.title, TITLE_MAX), body: cutText(issue.body, ISSUE_BODY_MAX) }))
+  const body = cutText(pullRequest.body, BODY_LENGTH_MAX)
+  const issues = pullRequest.issueTexts.slice(0, ISSUES_MAX).map((issue) => ({
+    title: cutText(issue.title, TITLE_LENGTH_MAX),
+    body: cutText(issue.body, ISSUE_TEXT_LENGTH_MAX),
+  }))
   const { difficulty, features } = verdict
   const shown: TaskPullRequest = { number, title, url: buildUrl(source, number), mergedAt }
   return {

@@ -31,7 +31,7 @@ const sandboxWatchJobId = ({ batch, task }: TaskKey): string => derivedId('batch
 /** Lists every job that may exist for a task at this stage. */
 const listJobIds = (payload: StagePayload): string[] => [stageJobId(payload), sandboxWatchJobId(payload)]
 
-/** Sandbox provider of a stage, if it needs one. */
+/** Returns the sandbox provider of a stage, if it needs one. */
 export function sandboxOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGeneration): string | undefined {
   if (needs.includes('sandbox')) return generation.sandbox
   return needs.includes('harbor') ? generation.harborEnvironment : undefined
@@ -40,7 +40,7 @@ export function sandboxOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGen
 /** Returns the key that limits the jobs of a workspace that may wait for its code host and its models. */
 export const toGenerationKey = (workspaceId: string): string => `generation ${workspaceId}`
 
-/** Limits these jobs of each workspace. */
+/** Sets the number of such jobs of each workspace that run at the same time. */
 export const limitGeneration = (db: Db, slots: number): Promise<void> => setLimit(db, 'generation', slots)
 
 type QueuedTask = TaskKey & { workspaceId: string; generation: StoredGeneration }
@@ -57,7 +57,7 @@ export async function enqueueStage(
   const payload = { batch: task.batch, task: task.task, stage }
   const sandbox = sandboxOf(stages[stage], task.generation)
   const fairGroup = `${task.workspaceId}/batch ${task.batch}`
-  if (sandbox !== undefined && !(await isOffered(tx, sandbox))) {
+  if (sandbox !== undefined && !(await isAvailable(tx, sandbox))) {
     const until = new Date(Date.now() + sandboxWaitMs)
     const detail = `No worker offers ${sandbox}.`
     await deferTask(tx, task, stage, { reason: 'sandbox', detail, until: until.toISOString() })
@@ -76,10 +76,10 @@ export async function enqueueStage(
   })
 }
 
-const isOffered = async (tx: Db, sandbox: string): Promise<boolean> =>
-  (await listLiveCapabilities(tx)).some((offer) => offer.sandbox === sandbox && offer.available)
+const isAvailable = async (tx: Db, sandbox: string): Promise<boolean> =>
+  (await listLiveCapabilities(tx)).some((capability) => capability.sandbox === sandbox && capability.available)
 
-/** Uses the same limit keys as trials, so that both share a credential's limit. */
+/** Lists the limit keys of a stage. They are those of trials, so that both share a credential's limit. */
 const listLimitKeys = (needs: readonly Need[], generation: StoredGeneration): string[] => {
   const keys: Record<Need, string> = {
     sandbox: `sandbox ${generation.sandboxCredentialId}`,
@@ -106,6 +106,6 @@ export const listDeferredJobs = async (db: Db, batch: string): Promise<string[]>
     (await listTasksInProgress(db, batch)).filter(({ deferral }) => deferral !== null),
   )
 
-/** True if an open batch uses the model. */
+/** Returns true if an open batch uses the model. */
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
   hasOpenModel(db, workspaceId, catalogId)

@@ -10,7 +10,7 @@ import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { isSameFamily } from '../models/stage-model.ts'
 import type { GenerationOptions, NewGeneration } from '../schema.ts'
-import { isRecommended } from './resolve.ts'
+import { isRecommended, type ModelOption } from './resolve.ts'
 
 const CREDENTIALS_MAX = 10_000
 
@@ -39,8 +39,8 @@ function listModelOptions(credentials: readonly Credential[], models: readonly M
   return models.flatMap((model) => {
     const { catalogId, label, provider, prices } = model
     const reasoning = listLevelsByHarness([mini], model)[mini.id] ?? []
-    const isOpen = credentials.some((each) => each.kind === 'model' && each.provider === provider)
-    if (!isOpen || reasoning.length === 0) return []
+    const hasCredential = credentials.some((each) => each.kind === 'model' && each.provider === provider)
+    if (!hasCredential || reasoning.length === 0) return []
     return [{ catalogId, label, provider, reasoning, prices: { input: prices.input, output: prices.output } }]
   })
 }
@@ -63,7 +63,6 @@ const listCredentialOptions = (credentials: readonly Credential[], kind: Credent
     .map(({ id, name, provider }) => ({ id, name, provider }))
 
 type GenerationChoices = Omit<GenerationOptions, 'defaults'>
-type ModelOption = GenerationChoices['models'][number]
 
 /** Maximum price of a default model in USD per million output tokens. */
 const DEFAULT_OUTPUT_USD_MAX = 20
@@ -104,8 +103,8 @@ function selectPair(models: readonly ModelOption[]): ModelPair | undefined {
     const ownPairs = [...preferred, ...affordable, ...otherModels, author].flatMap((verifier) =>
       pairModels(author, verifier),
     )
-    const found = foreignPairs.find(({ reasoning }) => reasoning === DEFAULT_LEVEL) ?? ownPairs[0]
-    if (found) return found
+    const pair = foreignPairs.find(({ reasoning }) => reasoning === DEFAULT_LEVEL) ?? ownPairs[0]
+    if (pair) return pair
   }
   return undefined
 }

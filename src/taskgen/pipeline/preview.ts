@@ -24,6 +24,7 @@ type PreviewRepository = Parameters<typeof openRepositoryMirror>[1]
 type PreviewHooks = { signal: AbortSignal; onProgress: (progress: PreviewProgress) => void }
 
 const NO_COUNTS: CandidateCounts = { easy: 0, medium: 0, hard: 0 }
+/** Number of pull requests between two reports of progress. */
 const PROGRESS_EVERY = 100
 
 /** Counts available candidates and rejections. Executes nothing and calls no model. */
@@ -79,6 +80,7 @@ function countBuckets(
   return { easy: bucket('easy'), medium: bucket('medium'), hard: bucket('hard') }
 }
 
+/** Maximum cost of one candidate: the budgets of all its models together. */
 const CANDIDATE_MICROS = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
   .map(({ budgetMicros }) => budgetMicros)
   .reduce((one, other) => one + other)

@@ -85,8 +85,8 @@ const fieldError = (field: string, code: string, message: string): FieldError =>
 const toProblem = (errors: FieldError[]): Problem =>
   new Problem(invalidRequest, `${errors[0]?.pointer}: ${errors[0]?.message}`, { errors })
 
-type OfferedModel = GenerationOptions['models'][number]
-type ResolvedModels = { author: OfferedModel | undefined; verifier: OfferedModel | undefined; errors: FieldError[] }
+export type ModelOption = GenerationOptions['models'][number]
+type ResolvedModels = { author: ModelOption | undefined; verifier: ModelOption | undefined; errors: FieldError[] }
 
 function resolveModels({ models }: GenerationOptions, request: NewGeneration): ResolvedModels {
   const find = (id: string) => models.find(({ catalogId }) => catalogId === id)
@@ -132,7 +132,7 @@ function resolveServerKeys(
 ): ResolvedKeys {
   const field = (['modelCredentialId', 'verifierCredentialId'] as const).find((name) => request[name] !== undefined)
   if (field) return withoutKeys(fieldError(field, 'unexpected', 'Not allowed with the server’s own keys.'))
-  const keyOf = (model: OfferedModel | undefined) =>
+  const keyOf = (model: ModelOption | undefined) =>
     modelCredentials.find(({ provider }) => provider === model?.provider)?.id ?? ''
   return { author: keyOf(author), verifier: keyOf(verifier), errors: [] }
 }
@@ -146,7 +146,7 @@ function resolveNamedKeys(
   if (authorKey === undefined)
     return withoutKeys(fieldError('modelCredentialId', 'required', 'Name the credential of the models.'))
   const verifierKey = request.verifierCredentialId?.toLowerCase() ?? authorKey
-  const fits = (id: string, model: OfferedModel | undefined) =>
+  const fits = (id: string, model: ModelOption | undefined) =>
     !model || modelCredentials.some((each) => each.id === id && each.provider === model.provider)
   const errors = [
     ...(fits(authorKey, author) ? [] : [toCredentialMisfit('modelCredentialId', 'model', author?.provider)]),
@@ -165,26 +165,27 @@ function resolveSandbox(
   credentials: GenerationOptions['sandboxCredentials'],
   { field, id, credentialField, credentialId }: RequestedSandbox,
 ): { credentialId: string; errors: FieldError[] } {
-  const found = sandboxes.find((sandbox) => sandbox.id === id)
-  const fitting = credentials.filter(({ provider }) => provider === found?.provider)
+  const sandbox = sandboxes.find((each) => each.id === id)
+  const fitting = credentials.filter(({ provider }) => provider === sandbox?.provider)
   const chosen =
     credentialId === undefined ? fitting[0] : fitting.find((each) => each.id === credentialId.toLowerCase())
   const errors: FieldError[] = []
-  if (!found) errors.push(fieldError(field, 'unknown_sandbox', 'The catalog has no such sandbox.'))
-  else if (!found.available) errors.push(fieldError(field, 'sandbox_not_offered', `${found.name}: ${found.detail}`))
-  if (found && !chosen) errors.push(toCredentialMisfit(credentialField, 'sandbox', found.provider))
+  if (!sandbox) errors.push(fieldError(field, 'unknown_sandbox', 'The catalog has no such sandbox.'))
+  else if (!sandbox.available)
+    errors.push(fieldError(field, 'sandbox_not_offered', `${sandbox.name}: ${sandbox.detail}`))
+  if (sandbox && !chosen) errors.push(toCredentialMisfit(credentialField, 'sandbox', sandbox.provider))
   return { credentialId: chosen?.id ?? '', errors }
 }
 
-/** Minimum price in USD per million output tokens. The catalog has no other sign of how capable a model is. */
+/** Minimum price of a recommended model in USD per million output tokens. The catalog has no other sign of capability. */
 const RECOMMENDED_OUTPUT_USD = 6
 
 /** Returns true if a model is recommended as author or verifier. Cheaper ones write tasks that are rejected more often. */
-export const isRecommended = ({ prices }: OfferedModel): boolean => prices.output >= RECOMMENDED_OUTPUT_USD
+export const isRecommended = ({ prices }: ModelOption): boolean => prices.output >= RECOMMENDED_OUTPUT_USD
 
 /** Warns about an author or verifier below the recommendation. */
 function warnOfSmallModels(
-  models: readonly OfferedModel[],
+  models: readonly ModelOption[],
   { authorModel, verifierModel }: Pick<NewGeneration, 'authorModel' | 'verifierModel'>,
 ): string[] {
   const roles = [

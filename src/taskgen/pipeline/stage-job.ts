@@ -13,7 +13,7 @@ import { type DiscoverDeps, discoverJob } from './discover.ts'
 import { type EnqueueDeps, enqueueStage, type StagePayload, sandboxWatchJobType, stageJobType } from './enqueue.ts'
 import { countRemainingSpend, countSpend, findTask, hashInput, loadCandidateState, type TaskFacts } from './facts.ts'
 import * as rows from './sql.ts'
-import { findResult, forgetResult } from './sql.ts'
+
 import { ASSEMBLY_STAGE, type CandidateState, type StageDone, stageAfter } from './stage.ts'
 import {
   BatchBudgetSpent,
@@ -92,10 +92,10 @@ async function attemptStage(
 
 /** Finds a cached result whose files still exist. */
 async function findCachedResult(deps: StageJobDeps, { workspaceId, stage }: TaskFacts, digest: string) {
-  const known = await findResult(deps.db, { workspaceId, stage, digest })
+  const known = await rows.findResult(deps.db, { workspaceId, stage, digest })
   const files = known?.result.files
   if (!files || (await findContent(deps, files.digest))) return known
-  await forgetResult(deps.db, { workspaceId, stage, digest })
+  await rows.forgetResult(deps.db, { workspaceId, stage, digest })
   return undefined
 }
 
@@ -123,7 +123,7 @@ async function executeStage(
   return { kind: 'passed', digest, outcome: { ...outcome, files: stored.files }, seconds, isReused: false }
 }
 
-const TITLE_MAX = 200
+const TITLE_LENGTH_MAX = 200
 
 const toStorable = (value: Json): Json => JSON.parse(storableJson(value))
 
@@ -132,7 +132,7 @@ const toStorableOutcome = ({ output, evidence, concerns, title, difficulty }: St
   output: toStorable(output),
   evidence: toStorable(evidence),
   concerns: concerns?.map(storableText),
-  title: title === undefined ? undefined : storableText(title.slice(0, TITLE_MAX)),
+  title: title === undefined ? undefined : storableText(title.slice(0, TITLE_LENGTH_MAX)),
   difficulty,
 })
 
@@ -145,7 +145,7 @@ const deferAttempt = (
   retryAfterMs: number,
 ): StageAttempt => ({ kind: 'deferred', reason, detail: error.message, retryAfterMs })
 
-/** Failures that are not the task's fault defer it. Rethrown errors are retried and finally reject it. */
+/** Converts an error. Failures that are not the task's fault defer it. Rethrown errors are retried and finally reject it. */
 async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Promise<StageAttempt> {
   if (error instanceof HistoryMissing) return { kind: 'rejected', reason: 'history_rewritten', detail: error.message }
   if (error instanceof CandidateBudgetSpent)
@@ -159,7 +159,7 @@ async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Pr
   throw error
 }
 
-/** If the provider's self-test passes, the failure is attributed to the task. */
+/** Defers the task if the provider fails its self-test. Otherwise rethrows the error, which the task caused. */
 async function diagnoseSandbox(deps: StageJobDeps, task: TaskFacts, error: SandboxUnavailable): Promise<StageAttempt> {
   const provider = await findTaskProvider(deps, task)
   const failure = await provider?.selfTest().then(
@@ -200,8 +200,8 @@ async function settleStage(tx: Db, deps: EnqueueDeps, task: TaskFacts, ending: S
   await updateBatchState(tx, deps, task.batch)
 }
 
-const DETAIL_MAX = 10_000
-const cutDetail = (text: string): string => storableText(text.slice(0, DETAIL_MAX))
+const DETAIL_LENGTH_MAX = 10_000
+const cutDetail = (text: string): string => storableText(text.slice(0, DETAIL_LENGTH_MAX))
 
 const WAIT_MAX_MS = 3_600_000
 

@@ -58,7 +58,7 @@ export type CandidateState = {
   files: { digest: string; executableDigest: string } | null
 }
 
-/** `author` and `verifier` are models; the others are sandbox providers, with a credential each. */
+/** A resource that a stage needs. `author` and `verifier` are models, the others sandbox providers. Each has a credential. */
 export type Need = 'sandbox' | 'harbor' | 'author' | 'verifier'
 
 export type StageDone = {
@@ -77,7 +77,7 @@ export type Stage = {
   version: number
   /** A job waits for free slots of all of these. At most one of them is a sandbox provider. */
   needs: readonly Need[]
-  /** Memory of its jobs. Defaults to that of a trial without limits. Only for stages with a sandbox. */
+  /** Memory of its jobs. Default: that of generated tasks. Only for stages with a sandbox. */
   memoryMb?: number
   /** Cache key: everything that the result depends on. */
   cacheInputs(state: CandidateState): Json
@@ -133,7 +133,7 @@ export const isStage = (name: unknown): name is StageName => STAGES.some((stage)
 
 const ORDER: readonly string[] = STAGES
 
-/** True if a task has passed a stage; `next` is its next stage, or null if it is ready. */
+/** Returns true if a task has passed a stage; `next` is its next stage, or null if it is ready. */
 export const hasPassed = (next: string | null, stage: StageName): boolean =>
   next === null || ORDER.indexOf(next) > ORDER.indexOf(stage)
 

@@ -41,6 +41,7 @@ function computeConfidence(
   isUnanimous: boolean,
 ): DifficultyEstimate['confidence'] {
   if (judged === null) return 'low'
-  const agreements = Number(isUnanimous) + Number(judged === prior)
-  return (['low', 'medium', 'high'] as const)[agreements] ?? 'low'
+  const matchesPrior = judged === prior
+  if (isUnanimous && matchesPrior) return 'high'
+  return isUnanimous || matchesPrior ? 'medium' : 'low'
 }

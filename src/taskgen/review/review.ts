@@ -51,8 +51,8 @@ export async function reviewTask(
   const passes: ReviewPass[] = []
   let decision: ReviewDecision | undefined
   while (!decision && passes.length < PASSES_MAX) {
-    const turn = { number: passes.length, material, assertions, signal }
-    const pass = toReviewPass(await askForReview(model, input, turn), assertions)
+    const request = { number: passes.length, material, assertions, signal }
+    const pass = toReviewPass(await askForReview(model, input, request), assertions)
     if (pass.kind === 'deferred' || pass.kind === 'rejected') return pass
     passes.push(pass)
     decision = decideReview(passes)
@@ -70,7 +70,7 @@ export async function reviewTask(
   return decision.kind === 'accepted' ? done(verdict) : reject(decision.reason, decision.detail, verdict)
 }
 
-type ReviewTurn = {
+type ReviewRequest = {
   number: number
   material: ReviewMaterial
   assertions: readonly TestAssertion[]
@@ -78,8 +78,12 @@ type ReviewTurn = {
 }
 
 /** Asks for one review. If it leaves out assertions, the model is asked once more, with a list of them. */
-function askForReview(model: StageModel, input: ReviewInput, turn: ReviewTurn): Promise<TypedAnswer<ModelReview>> {
-  const { number, material, assertions, signal } = turn
+function askForReview(
+  model: StageModel,
+  input: ReviewInput,
+  request: ReviewRequest,
+): Promise<TypedAnswer<ModelReview>> {
+  const { number, material, assertions, signal } = request
   let isCoverageRepaired = false
   return askTyped(
     model,
@@ -88,7 +92,7 @@ function askForReview(model: StageModel, input: ReviewInput, turn: ReviewTurn): 
       neutral: buildNeutralSystemPrompt(number),
       shape: SHAPE,
       schema: ModelReview,
-      prompt: buildReviewPrompt(input, turn, number),
+      prompt: buildReviewPrompt(input, request, number),
       faults(review) {
         const faults = listReviewFaults(review, material)
         const missing = isCoverageRepaired ? [] : listUncovered(review, assertions)
@@ -150,7 +154,7 @@ const PASSES_MAX = 3
 const PASSES_MIN = 2
 const DETAIL_MAX = 1000
 
-/** Decides after each review: two without objections accept the task. Undefined: another review is needed. */
+/** Decides after each review: two without objections accept the task. Returns undefined if another review is needed. */
 function decideReview(passes: readonly ReviewPass[]): ReviewDecision | undefined {
   const reviews = passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading] : []))
   const blocked = reviews.flatMap(listBlockers)[0]
@@ -177,13 +181,13 @@ const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision 
 
 /** Returns the majority objection, or `verifier_disagree`. */
 function toObjection(reviews: readonly ModelReview[]): RejectedDecision {
-  const found = RUBRIC.map(({ item }) =>
+  const objections = RUBRIC.map(({ item }) =>
     reviews.filter((review) => isNo(review, item)).map((review) => toRejection(review, item)),
   )
-  const mostFrequent = found.reduce((one, other) => (other.length > one.length ? other : one), [])
+  const mostFrequent = objections.reduce((one, other) => (other.length > one.length ? other : one), [])
   const [first] = mostFrequent
   if (first && mostFrequent.length * 2 > reviews.length) return first
-  const detail = found
+  const detail = objections
     .flat()
     .map((each) => each.detail)
     .join(' ')

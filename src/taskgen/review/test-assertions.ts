@@ -21,9 +21,9 @@ export function listTestAssertions(hidden: HiddenTests, failToPass: readonly str
     .slice(0, FUNCTIONS_MAX)
   const tests = new Map<string, string[]>()
   for (const id of failToPass) {
-    const found = functions.filter(({ matches }) => matches(id))
-    const inFile = found.filter(({ stem }) => id.includes(stem))
-    const texts = (inFile.length > 0 ? inFile : found).flatMap(({ assertions }) => assertions)
+    const matching = functions.filter(({ matches }) => matches(id))
+    const inFile = matching.filter(({ stem }) => id.includes(stem))
+    const texts = (inFile.length > 0 ? inFile : matching).flatMap(({ assertions }) => assertions)
     tests.set(removeParameters(id), texts)
   }
   const perTest = [...tests].map(([test, texts]) =>
@@ -45,7 +45,7 @@ const removeParameters = (id: string): string => id.replace(/\[.*\]$/s, '').repl
 
 type TestFunction = { stem: string; matches(id: string): boolean; assertions: string[] }
 
-/** How tests and their assertions look in a language. */
+/** Syntax of tests and their assertions in a language. */
 type TestSyntax = {
   /** The line on which a test begins. The group `name` is its name. */
   opening: RegExp
@@ -156,14 +156,14 @@ function joinBalanced(lines: readonly string[], at: number): { text: string; end
   }
 }
 
-/** The name of a test function without its file, class and parameters. */
+/** Returns the name of a test function without its file, class and parameters. */
 const readFunctionName = (id: string): string =>
   id
     .replace(/\[.*\]$/s, '')
     .split(/::|[.#]/)
     .at(-1) ?? ''
 
-/** True if an id ends in a title. A title may contain placeholders (`%s`, `$name`, `${name}`), which the id has filled in. */
+/** Returns true if an id ends in a title. A title may contain placeholders (`%s`, `$name`, `${name}`), which the id has filled in. */
 function isTitled(id: string, title: string): boolean {
   const parts = title.split(/%[a-z#%]|\$\{[^}]*\}|\$[\w.]+/).map(collapseSpace)
   let from = 0

@@ -64,13 +64,13 @@ export async function challengeTask(
   const edited = attempt && applyEdits(input.source, input.files, attempt.edits)
   const isPassed = edited?.kind === 'applied' && (await run(edited.patch))
   const triedAttempt = attempt && { ...describeAttempt(attempt), isPassed }
-  const found = [...survivors, ...(triedAttempt?.isPassed ? [triedAttempt] : [])]
-  if (found.length === 0) return done({ survivors, attempt: triedAttempt, verdict: 'none', detail: '' })
-  const confirmation = await askForConfirmation(model, input, found, signal)
+  const claimed = [...survivors, ...(triedAttempt?.isPassed ? [triedAttempt] : [])]
+  if (claimed.length === 0) return done({ survivors, attempt: triedAttempt, verdict: 'none', detail: '' })
+  const confirmation = await askForConfirmation(model, input, claimed, signal)
   if (confirmation.kind === 'deferred') return confirmation
   if (confirmation.kind !== 'value')
     return done({ ...toUnusableChallenge(confirmation.detail), survivors, attempt: triedAttempt })
-  const wrong = found.find((_, at) =>
+  const wrong = claimed.find((_, at) =>
     confirmation.value.solutions.some((each) => each.number === at + 1 && each.isWrong),
   )
   if (!wrong) return done({ survivors, attempt: triedAttempt, verdict: 'refuted', detail: '' })
@@ -198,7 +198,7 @@ ${MATERIAL}`
 function askForConfirmation(
   model: StageModel,
   { instruction, files }: ChallengeInput,
-  found: readonly WrongSolution[],
+  claimed: readonly WrongSolution[],
   signal: AbortSignal,
 ) {
   const prompt = {
@@ -208,7 +208,7 @@ function askForConfirmation(
       files.map(({ path, after }) => ({ path, text: decodeLatin1(after ?? '') })),
       SOLUTION_MAX,
     ),
-    edits: found.map(({ sentence, why, code }, at) => ({ number: at + 1, sentence, claim: why, code })),
+    edits: claimed.map(({ sentence, why, code }, at) => ({ number: at + 1, sentence, claim: why, code })),
   }
   return askTyped(
     model,
@@ -219,7 +219,7 @@ function askForConfirmation(
       schema: Confirmation,
       prompt: JSON.stringify(prompt, null, 1),
       faults: ({ solutions }) =>
-        found
+        claimed
           .map((_, at) => at + 1)
           .filter((number) => !solutions.some((each) => each.number === number))
           .map((number) => `"solutions" has no entry with the number ${number}.`),

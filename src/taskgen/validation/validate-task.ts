@@ -126,7 +126,7 @@ async function runOracle(
 }
 
 async function runPatchAsAgent({ trials, input, runHarness }: ValidationContext): Promise<StageRejection | undefined> {
-  const trial = await runHarness(patchHarness(input.source))
+  const trial = await runHarness(createPatchHarness(input.source))
   trials.gold.push(trial)
   return checkAgentPatch(trial, input.lists)
 }
@@ -157,16 +157,16 @@ const summariseTrials = ({ nop: nops, oracle: oracles, gold, cheats }: Validatio
 })
 
 function buildReport(task: Task, trials: ValidationTrials, weakness: string | null): Omit<ValidationReport, 'digest'> {
-  const [golden] = trials.gold
+  const [patchTrial] = trials.gold
   const { gold, ...shown } = summariseTrials(trials)
-  if (!golden || !gold) throw new Error('The patch of the solution was not tried.')
+  if (!patchTrial || !gold) throw new Error('The patch of the solution was not tried.')
   const winners = trials.cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
   const strength = rateStrength(task, VERIFY_MODE, winners, weakness)
-  return { isolation: golden.isolation, ...shown, gold, strength, weakness, winners }
+  return { isolation: patchTrial.isolation, ...shown, gold, strength, weakness, winners }
 }
 
 /** Creates a harness that applies the reference solution as an agent would, without the solution folder. */
-const patchHarness = (source: string): Harness => ({
+const createPatchHarness = (source: string): Harness => ({
   id: 'gold',
   name: 'The change of the solution, made by an agent',
   version: '1',
@@ -253,7 +253,7 @@ function checkOracle(
   return rejectForTiming('oracle_flaky', `These tests are not in every run: ${joinIds(differences)}`)
 }
 
-/** Share of tests with unstable names, for example names that contain addresses or times. */
+/** Maximum share of tests with unstable names, for example names that contain addresses or times. */
 const UNSTABLE_SHARE_MAX = 0.02
 
 /**
@@ -297,10 +297,8 @@ function describeMissing(outcome: SuiteOutcome | undefined, lists: TestLists): s
   return joinIds(listRequired(lists).filter((id) => !passed.has(id)))
 }
 
-function listDifferences(one: string[], differences: string[]): string[] {
-  const [left, right] = [new Set(one), new Set(differences)]
-  return [...left.symmetricDifference(right)].toSorted()
-}
+const listDifferences = (one: string[], other: string[]): string[] =>
+  [...new Set(one).symmetricDifference(new Set(other))].toSorted()
 
 const LISTED_MAX = 5
 const DETAIL_LENGTH_MAX = 2000
@@ -315,7 +313,7 @@ const cutText = (text: string): string => text.slice(0, DETAIL_LENGTH_MAX)
 /** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
 export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
 
-/** Ten runs without a failure exclude, at 95 %, a solution that fails more than one time in four. */
+/** Default numbers. Ten runs without a failure exclude, at 95 %, a solution that fails in more than 26 % of its runs. */
 export const FULL_COUNTS: TrialCounts = { nop: 3, oracle: 3, oracleAll: 10 }
 
 /** A trial of the finished task with the verifier's report. */

@@ -5,7 +5,7 @@ import type { GitLocation } from '../../../platform/git/settings.ts'
 import { type SplitCommit, splitCommit } from '../../candidates/split-commit.ts'
 import { readSubmodules, type SubmoduleFiles } from '../../environment/read-submodules.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
-import type { LintFacts } from '../../lint/finding.ts'
+import type { LintFacts } from '../../lint/lint-instruction.ts'
 import type { ExposedSymbol } from '../../lint/render-instruction.ts'
 import { done, type StageResult } from '../../stage-result.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
@@ -80,11 +80,10 @@ async function readCommits(location: GitLocation, { base, head }: CommitBounds, 
   return { commits: listField(0), authors: [...new Set([...listField(1), ...listField(2)])] }
 }
 
-// Stored outputs of stages. Everything else is read again from the mirror.
-
 const strings = z.array(z.string())
 const texts = z.record(z.string(), z.string())
 
+/** A recipe in the stored output of the environment stage. What outputs do not contain is read again from the mirror. */
 export const StoredRecipe = z.object({
   base: z.string(),
   aptPackages: strings,

@@ -9,7 +9,7 @@ import { openClone } from '../../../repos/mirror/local-clone.ts'
 import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
 import { reject, rejectForTiming } from '../../stage-result.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
-import { blameMissingParts, environmentStage } from './environment.ts'
+import { attributeToMissingParts, environmentStage } from './environment.ts'
 
 let root: string
 beforeAll(async () => {
@@ -112,12 +112,12 @@ test.each([
   ['a service that a failed build does not need', reject('env_build_failed', 'no pip'), MONGO, 'env_build_failed'],
   ['a service on a busy host', rejectForTiming('suite_unhealthy', 'Two runs disagree.'), MONGO, 'suite_unhealthy'],
 ] as const)('tests that lack %s are rejected as such', (_, result, missing, reason) => {
-  const blamed = blameMissingParts(result, missing)
+  const blamed = attributeToMissingParts(result, missing)
   expect(blamed).toMatchObject({ reason, detail: expect.stringContaining(result.detail) })
   expect('evidence' in blamed ? blamed.evidence : undefined).toBe(result.evidence)
 })
 
 test('a rejection names the service or the file that is missing', () => {
-  expect(blameMissingParts(FAILED, MONGO)).toMatchObject({ detail: expect.stringContaining('mongo:7') })
-  expect(blameMissingParts(FAILED, MODEL)).toMatchObject({ detail: expect.stringContaining('data/model.bin') })
+  expect(attributeToMissingParts(FAILED, MONGO)).toMatchObject({ detail: expect.stringContaining('mongo:7') })
+  expect(attributeToMissingParts(FAILED, MODEL)).toMatchObject({ detail: expect.stringContaining('data/model.bin') })
 })

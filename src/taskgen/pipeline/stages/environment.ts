@@ -50,7 +50,7 @@ export const environmentStage: Stage = {
     if (known) return known
     const first = isRejected ? detected : await tryRecipe(attempt, detected, 'rules')
     const result = await repairEnvironment(attempt, first, recipe)
-    return blameMissingParts(result, { unsupported: services.unsupported, pointers })
+    return attributeToMissingParts(result, { unsupported: services.unsupported, pointers })
   },
 }
 
@@ -93,7 +93,7 @@ const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
 
 /** Replaces the reason of a rejection because of failing tests if services or file contents that they need are missing. */
-export function blameMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
+export function attributeToMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
   const isFailure = result.kind === 'rejected' && ['suite_unhealthy', 'needs_network'].includes(result.reason)
   if (!isFailure || result.isLoadSensitive) return result
   const [first] = listMissingReasons(missing)
@@ -186,11 +186,11 @@ async function tryRecipe(
   return done({ output: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
 }
 
-const BASE_SECONDS = 60
+const BASE_TIMEOUT_SEC = 60
 
 /** Describes the base image, so that it can be found again when its name refers to another one. */
 async function describeBase({ context, signal }: BuildAttempt, { base: name }: EnvRecipe) {
-  const options = { signal, timeoutSec: BASE_SECONDS, onLog: () => {} }
+  const options = { signal, timeoutSec: BASE_TIMEOUT_SEC, onLog: () => {} }
   const base = await context.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
   return { name, image: base.digest, registryName: base.registryName ?? null }
 }

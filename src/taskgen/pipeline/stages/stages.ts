@@ -8,8 +8,7 @@ import { readTree } from '../../environment/read-tree.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { execute } from '../../execution/execute.ts'
 import { listExecutionConcerns } from '../../execution/judge-runs.ts'
-import { isBlocking } from '../../lint/finding.ts'
-import { lintInstruction } from '../../lint/lint-instruction.ts'
+import { isBlocking, lintInstruction } from '../../lint/lint-instruction.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import { estimateDifficulty } from '../../review/difficulty.ts'
 import { done, reject, type StageResult } from '../../stage-result.ts'
@@ -264,7 +263,7 @@ export function deferWhileBusy(stages: Stages, isBusy: () => boolean = isHostBus
   return Object.fromEntries(STAGES.map((name) => [name, wrap(stages[name])])) as Stages
 }
 
-/** True if processes have been waiting for processors of this machine during the last minutes. */
+/** Returns true if processes have been waiting for processors of this machine during the last minutes. */
 export const isHostBusy = (load: number = loadavg()[1] ?? 0, processors: number = availableParallelism()): boolean =>
   load > processors * BUSY_LOAD
 
