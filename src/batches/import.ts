@@ -41,7 +41,7 @@ type ImportJobDeps = {
   db: Db
   blobs: Blobs
   draftsFolder: string
-  /** How long a batch waits before it looks for a sandbox again. */
+  /** Time that a batch waits before it looks for a sandbox again. */
   sandboxWaitMs: number
   /** Hosts of private networks that the operator allows as registries of images. */
   buildHosts?: readonly AllowedHost[]

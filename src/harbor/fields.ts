@@ -11,7 +11,7 @@ type NumberBounds = { min?: number; above?: number; max?: number; integer?: true
 export type FileDialect = {
   /** Called for each key that no reader accessed. `known` lists names to suggest. */
   unknownKey(path: string, report: Report, known: readonly string[]): void
-  /** How a number that is written as a string is accepted. With `silently`, `true` and `false` may be strings too. */
+  /** Treatment of numbers that are written as strings. With `silently`, `true` and `false` may be strings too. */
   scalarInText: 'silently' | 'with a warning'
 }
 

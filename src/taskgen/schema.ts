@@ -225,7 +225,7 @@ const Outcome = z.object({
   error: z.string().nullable(),
 })
 
-/** How the task is verified, and what its rewards are worth. */
+/** Verify mode of a task, and the strength of its verifier. */
 export const TaskCalibration = z
   .object({
     sandbox: z.string(),

@@ -63,11 +63,11 @@ export function openRegistryJson(options: RegistryJsonOptions): Registry {
     name,
     async resolve(reference, { signal, tasksMax = TASKS_MAX }) {
       const text = isUrl ? await download(options, signal) : await readList(location)
-      const found = await lookUp({ text, reference, tasksMax })
-      if (found.kind === 'broken') throw toBrokenRegistry('is not a valid registry.json')
-      if (found.kind === 'found') return resolve(found.entry, reference, { registry: name, allowed })
-      if (found.kind === 'too_many') return found
-      const { versions } = found
+      const lookup = await lookUp({ text, reference, tasksMax })
+      if (lookup.kind === 'broken') throw toBrokenRegistry('is not a valid registry.json')
+      if (lookup.kind === 'found') return resolve(lookup.entry, reference, { registry: name, allowed })
+      if (lookup.kind === 'too_many') return lookup
+      const { versions } = lookup
       return versions.length > 0 ? { kind: 'other_versions', registry: name, versions } : { kind: 'unknown' }
     },
     async open(dataset) {

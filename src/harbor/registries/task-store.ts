@@ -32,9 +32,9 @@ const GZIP_LEVEL = 1
 export function createTaskStore(blobs: Blobs, index: TaskIndex): TaskStore {
   return {
     async find(digests) {
-      const found = new Map<Digest, StoredTask>()
-      for (const task of await index.find(digests)) if (await blobs.find(task.archive)) found.set(task.digest, task)
-      return found
+      const stored = new Map<Digest, StoredTask>()
+      for (const task of await index.find(digests)) if (await blobs.find(task.archive)) stored.set(task.digest, task)
+      return stored
     },
     async put(digest, source) {
       const { digest: archive, bytes } = await blobs.put(

@@ -274,10 +274,10 @@ function findReplaceableFile(
     const inputs = command.redirects.filter(({ operator }) => operator === '<').map(({ target }) => target)
     return [...inputs, ...listOperands(command)]
   })
-  const found = words.find((word) => isReplaceable(script, word, created))
+  const replaceable = words.find((word) => isReplaceable(script, word, created))
   return (
-    found &&
-    `reads ${script.resolve(found)?.slice(0, 60) ?? 'a file'}, which a program of the submission can replace by a link`
+    replaceable &&
+    `reads ${script.resolve(replaceable)?.slice(0, 60) ?? 'a file'}, which a program of the submission can replace by a link`
   )
 }
 

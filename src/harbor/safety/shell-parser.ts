@@ -172,19 +172,19 @@ class ShellParser extends ShellCursor {
   }
 
   #readSimple(): ShellCommand {
-    const found = createCommand('simple', [])
+    const simple = createCommand('simple', [])
     for (;;) {
       this.skipBlanks()
       if (this.isAtEnd() || '\n;|()'.includes(this.peek())) break
       if (REDIRECT.test(this.rest())) {
-        found.redirects.push(this.#readRedirect())
+        simple.redirects.push(this.#readRedirect())
         continue
       }
       if (this.peek() === '&') break
-      found.words.push(this.#readWord())
+      simple.words.push(this.#readWord())
     }
-    if (found.words.length + found.redirects.length === 0) throw new UnreadableScript(`unexpected ${this.peek()}`)
-    return found
+    if (simple.words.length + simple.redirects.length === 0) throw new UnreadableScript(`unexpected ${this.peek()}`)
+    return simple
   }
 
   #readPattern(): ShellCommand {

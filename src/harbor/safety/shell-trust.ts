@@ -254,9 +254,9 @@ function listAssignments(command: ShellCommand, functions: ScriptTrust['function
   const parts = listParts(command)
   const nested = parts.flatMap((part) => (part.kind === 'arithmetic' ? [part.text] : []))
   const arithmetic = kind === 'arithmetic' ? [text, ...nested] : nested
-  const found = [...arithmetic.flatMap(listArithmeticAssignments), ...parts.flatMap(listDefaultAssignments)]
-  if (kind === 'loop') return [...found, ...listLoopAssignments(words)]
-  return kind === 'simple' ? [...found, ...listCommandAssignments(words, functions)] : found
+  const assignments = [...arithmetic.flatMap(listArithmeticAssignments), ...parts.flatMap(listDefaultAssignments)]
+  if (kind === 'loop') return [...assignments, ...listLoopAssignments(words)]
+  return kind === 'simple' ? [...assignments, ...listCommandAssignments(words, functions)] : assignments
 }
 
 const listLoopAssignments = ([variable = [], ...values]: readonly ShellWord[]): Assignment[] =>

@@ -152,8 +152,8 @@ const normalizePath = (path: string): string =>
 function findExposedSetting(outline: TaskOutline, texts: readonly TextFile[]): string | undefined {
   for (const step of outline.steps) {
     const { environment, env, submission, workdir } = readSettings(outline, step, texts)
-    const found = findExposure(env, listCommands(environment, step), { submission, workdir })
-    if (found !== undefined) return found
+    const exposure = findExposure(env, listCommands(environment, step), { submission, workdir })
+    if (exposure !== undefined) return exposure
   }
   return undefined
 }

@@ -254,14 +254,14 @@ const ENDS = new Set(['\n', ';', '&', '&&', '||'])
  * that is sufficient for the rules, not a shell parser.
  */
 export function splitPipelines(text: string): string[] {
-  const found: string[] = []
+  const pipelines: string[] = []
   let start = 0
   for (const { 0: token, index } of text.matchAll(TOKEN)) {
     if (!ENDS.has(token)) continue
-    found.push(text.slice(start, index))
+    pipelines.push(text.slice(start, index))
     start = index + token.length
   }
-  return [...found, text.slice(start)].map((piece) => piece.trim()).filter((piece) => piece !== '')
+  return [...pipelines, text.slice(start)].map((piece) => piece.trim()).filter((piece) => piece !== '')
 }
 
 const WRITES =

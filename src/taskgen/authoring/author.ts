@@ -81,7 +81,7 @@ const SHAPE = toAnswerShape('instruction', Draft)
 
 export type AuthorInput = {
   text: PullRequestText
-  /** How tests fail before the change, by their ids. */
+  /** Failure messages of tests before the change, by their ids. */
   messages: Record<string, string>
   /** Messages of compilers and loaders before the change. */
   buildErrors?: readonly string[]

@@ -95,9 +95,9 @@ async function measureTrap(models: CanaryModels, { name, task, text, never }: Tr
 function judgeAvoidance(written: Awaited<ReturnType<CanaryModels['write']>>, never: readonly string[]): CanaryVerdict {
   if (written.kind !== 'done') return toVerdict(written, { isGood: false })
   const draft = JSON.stringify(written.value.draft).toLowerCase()
-  const found = never.filter((word) => draft.includes(word))
-  if (found.length === 0) return { outcome: 'right', reason: null, detail: '' }
-  return { outcome: 'wrong', reason: null, detail: `The instruction contains: ${found.join(', ')}.` }
+  const words = never.filter((word) => draft.includes(word))
+  if (words.length === 0) return { outcome: 'right', reason: null, detail: '' }
+  return { outcome: 'wrong', reason: null, detail: `The instruction contains: ${words.join(', ')}.` }
 }
 
 async function measureWritten(models: CanaryModels, task: KnownTask): Promise<CanaryResult> {

@@ -15,7 +15,7 @@ export type CloneScan = {
   commits: number
   funnel: Funnel
   candidates: Candidate[]
-  /** True if verdicts were cached for the next scan. */
+  /** Verdicts were cached for the next scan. */
   isCached: boolean
 }
 

@@ -132,8 +132,8 @@ function rejectFile(
   files: readonly ChangedFile[],
   predicate: (file: ChangedFile) => boolean,
 ): ScreenRejection | undefined {
-  const found = files.find(predicate)
-  return found && rejectCandidate(reason, found.path)
+  const file = files.find(predicate)
+  return file && rejectCandidate(reason, file.path)
 }
 
 const filterKind = (files: readonly ChangedFile[], kind: PathKind): ChangedFile[] =>

@@ -23,7 +23,7 @@ export type Execution = {
   runs: SuiteSummary[]
   /** Tests excluded as unstable. */
   unstable: string[]
-  /** How tests fail before the fix, by their ids. */
+  /** Failure messages of tests before the fix, by their ids. */
   messages: Record<string, string>
   /** Some test fails by an assertion rather than by a missing symbol. */
   failsByAssertion: boolean

@@ -79,8 +79,8 @@ const COMPARISONS: Record<string, string> = {
 }
 
 const changeComparison: MutationOperator = (line, code) => {
-  const found = /(?<= )(?:[<>]=?|[!=]==?)(?= )/.exec(code)
-  return found ? replaceAt(line, found, COMPARISONS[found[0]] ?? found[0]) : undefined
+  const match = /(?<= )(?:[<>]=?|[!=]==?)(?= )/.exec(code)
+  return match ? replaceAt(line, match, COMPARISONS[match[0]] ?? match[0]) : undefined
 }
 
 const CONSTANTS: Record<string, string> = { True: 'False', False: 'True', true: 'false', false: 'true' }
@@ -90,8 +90,8 @@ const RETURNS_ERROR = /^\s*return .*, *(?:err|fmt\.Errorf\(.*\)|errors\.New\(.*\
 
 const changeConstant: MutationOperator = (line, code) => {
   if (RETURNS_ERROR.test(line)) return undefined
-  const found = /(?<![\w.])(?:\d{1,9}|True|False|true|false)(?![\w.])/.exec(code)
-  return found ? replaceAt(line, found, CONSTANTS[found[0]] ?? String(Number(found[0]) + 1)) : undefined
+  const match = /(?<![\w.])(?:\d{1,9}|True|False|true|false)(?![\w.])/.exec(code)
+  return match ? replaceAt(line, match, CONSTANTS[match[0]] ?? String(Number(match[0]) + 1)) : undefined
 }
 
 const negateCondition: MutationOperator = (line, _, { condition: pattern, negate }) => {
@@ -100,10 +100,10 @@ const negateCondition: MutationOperator = (line, _, { condition: pattern, negate
 }
 
 const dropReturnValue: MutationOperator = (line, code, { emptyValue }) => {
-  const found = /^(\s*return )\S.*$/.exec(line)
+  const match = /^(\s*return )\S.*$/.exec(line)
   const isOpen = (code.match(/[([{]/g)?.length ?? 0) !== (code.match(/[)\]}]/g)?.length ?? 0)
-  return found && emptyValue !== null && !isOpen && !line.trim().endsWith(emptyValue)
-    ? `${found[1]}${emptyValue}`
+  return match && emptyValue !== null && !isOpen && !line.trim().endsWith(emptyValue)
+    ? `${match[1]}${emptyValue}`
     : undefined
 }
 

@@ -66,9 +66,9 @@ const TYPE_ARGUMENTS = /(?<=[\w$])<(?![\s=])(?:(?!&&|\|\|)[^<>;!+*/%]){1,500}>/g
 const NESTED_MAX = 10
 
 function removeTypeArguments(text: string): string {
-  let kept = text
-  for (let nested = 0; nested < NESTED_MAX; nested += 1) kept = kept.replaceAll(TYPE_ARGUMENTS, '')
-  return kept
+  let code = text
+  for (let nested = 0; nested < NESTED_MAX; nested += 1) code = code.replaceAll(TYPE_ARGUMENTS, '')
+  return code
 }
 
 /** Bounds the search for the end of a type, so that many openings cost little time. */
@@ -78,19 +78,19 @@ const OPTIONAL_PARAMETER = /^(?:\.{3})?[\w$]+\?\s*:/
 function removeAnnotations(text: string): string {
   // A piece that begins with an optional parameter begins inside of a parameter list.
   const brackets: string[] = OPTIONAL_PARAMETER.test(text) ? ['('] : []
-  const kept: string[] = []
+  const output: string[] = []
   for (let at = 0; at < text.length; ) {
     const type = findTypeStart(text, at, brackets.at(-1))
     if (type === undefined) {
       trackBrackets(brackets, text[at] ?? '')
-      kept.push(text[at] ?? '')
+      output.push(text[at] ?? '')
       at += 1
     } else {
-      if (kept.at(-1) === '?') kept.pop()
+      if (output.at(-1) === '?') output.pop()
       at = findTypeEnd(text, type)
     }
   }
-  return kept.join('')
+  return output.join('')
 }
 
 function trackBrackets(open: string[], character: string): void {

@@ -95,10 +95,10 @@ function listLiterals(gold: readonly ScannedCode[], tests: readonly ScannedCode[
   const whole = new Set(tests.flatMap((each) => each.literals))
   const introduced = [...new Set(gold.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
   const asserted = [...whole].slice(0, LITERALS_MAX)
-  const found = introduced.flatMap((text) =>
+  const shared = introduced.flatMap((text) =>
     whole.has(text) ? [text] : [...listPieces(text, asserted), ...listParts(text, asserted)],
   )
-  return [...new Set(found)].filter(isWorthExposing).sort()
+  return [...new Set(shared)].filter(isWorthExposing).sort()
 }
 
 /** Lists the fixed parts of formatted messages. Tests assert such messages with values filled in. */
@@ -147,14 +147,14 @@ export function scanCode(text: string, language: SourceLanguage | undefined): Sc
   const scanned: ScannedCode = { code: '', literals: [] }
   let from = 0
   for (let at = 0; at < text.length; ) {
-    const found = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at, endBlock) : undefined
-    if (!found) {
+    const piece = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at, endBlock) : undefined
+    if (!piece) {
       at += 1
       continue
     }
     scanned.code += `${text.slice(from, at)} `
-    if (found.kind === 'literal' && found.literal !== '') scanned.literals.push(found.literal)
-    at += found.length
+    if (piece.kind === 'literal' && piece.literal !== '') scanned.literals.push(piece.literal)
+    at += piece.length
     from = at
   }
   scanned.code += text.slice(from)
@@ -180,8 +180,8 @@ function createBlockEndFinder(text: string): (at: number) => number {
   let end = -1
   return (at) => {
     if (end < at + 2) {
-      const found = text.indexOf('*/', at + 2)
-      end = found === -1 ? Number.POSITIVE_INFINITY : found
+      const next = text.indexOf('*/', at + 2)
+      end = next === -1 ? Number.POSITIVE_INFINITY : next
     }
     return end
   }

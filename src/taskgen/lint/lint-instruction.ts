@@ -308,8 +308,10 @@ const IMAGE_REFERENCE =
   /!\[[^\]\n]*\]\s?[([]|<(?:img|svg|video)\b|\b(?:see|in|on|from|following|attached|above|below)\s+(?:the\s+)?(?:attached\s+)?(?:screenshot|screen ?shot|image|picture|figure|video)s?\b/i
 
 function checkPictures({ prose }: ParsedInstruction): LintFinding[] {
-  const found = IMAGE_REFERENCE.exec(prose)
-  return found ? [newFinding('image_required', 'It refers to a picture, which agents do not get.', found[0])] : []
+  const reference = IMAGE_REFERENCE.exec(prose)
+  return reference
+    ? [newFinding('image_required', 'It refers to a picture, which agents do not get.', reference[0])]
+    : []
 }
 
 const COMMON_WORDS = new Set(
@@ -368,6 +370,6 @@ const TEXT_MAX = 200_000
 /** Lists text that may be a prompt injection, for the reviewer. Models get it as data and have no tools. */
 export const listInjections = (text: string): LintFinding[] =>
   INJECTION_PHRASES.flatMap((phrase) => {
-    const found = phrase.exec(text.slice(0, TEXT_MAX))
-    return found ? [newFinding('injection', 'This seems to be meant for a model.', found[0])] : []
+    const match = phrase.exec(text.slice(0, TEXT_MAX))
+    return match ? [newFinding('injection', 'This seems to be meant for a model.', match[0])] : []
   })

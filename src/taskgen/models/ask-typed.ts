@@ -140,9 +140,9 @@ export function toAnswerShape(name: string, schema: ZodType): { name: string; sc
 }
 
 function trimSchema(schema: JsonObject): JsonObject {
-  const kept = Object.entries(schema).filter(([key]) => ACCEPTED_KEYWORDS.includes(key))
+  const accepted = Object.entries(schema).filter(([key]) => ACCEPTED_KEYWORDS.includes(key))
   return Object.fromEntries(
-    kept.map(([key, value]) => [key, key === 'properties' ? trimProperties(value) : trimValue(value)]),
+    accepted.map(([key, value]) => [key, key === 'properties' ? trimProperties(value) : trimValue(value)]),
   )
 }
 

@@ -57,7 +57,7 @@ export type StageOutcome = z.infer<typeof StageOutcome>
 
 /** Lists the passed stages of a task with their results. */
 export async function listPassed(db: Db, { batch, task }: TaskKey) {
-  const found = await db
+  const passedRows = await db
     .selectFrom('batch_task_stages as passed')
     .innerJoin('batch_stage_results as results', (join) =>
       join
@@ -70,7 +70,7 @@ export async function listPassed(db: Db, { batch, task }: TaskKey) {
     .where('task', '=', task)
     .orderBy('passed.passed_at')
     .execute()
-  return found.map((row) => ({ ...row, result: StageOutcome.parse(row.result) }))
+  return passedRows.map((row) => ({ ...row, result: StageOutcome.parse(row.result) }))
 }
 
 type ResultKey = { workspaceId: string; stage: StageName; digest: string }

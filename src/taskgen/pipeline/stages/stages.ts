@@ -136,9 +136,9 @@ export const authoringStage: Stage = {
     const change = await readChange(state, context, signal)
     const { location } = await context.repository()
     const base = { location, commit: candidate.base, workspaceId: context.workspaceId }
-    const found = await listExposedSymbols(base, change, signal)
-    if (found.kind !== 'done') return found
-    const exposed = found.value
+    const listed = await listExposedSymbols(base, change, signal)
+    if (listed.kind !== 'done') return listed
+    const exposed = listed.value
     if (!failsByAssertion && exposed.length === 0)
       return reject(
         'error_only_f2p',
