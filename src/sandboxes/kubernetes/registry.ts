@@ -51,8 +51,8 @@ const UPLOAD_TIMEOUT_MS = 15 * 60_000
 const NO_TAG = 'assay-none'
 
 export function connectRegistry(settings: RegistrySettings, outbound = createOutbound()): Registry {
-  const { repository } = settings
-  const path = repository.slice(registryHost(repository).length + 1)
+  const host = registryHost(settings.repository)
+  const path = settings.repository.slice(host.length + 1)
   const send = (method: string, suffix: string, request: RegistryRequest = {}) =>
     sendAuthorized(outbound, settings, method, `/v2/${path}${suffix}`, request)
   const refuse = (answer: Response, action: string) => toRegistryError(settings, answer, action)
@@ -89,14 +89,10 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
       if (answer.status !== 200) throw await refuse(answer, 'read images of')
       const bytes = await readBytes(settings, answer)
       if (digestOf(bytes) === digest) return bytes
-      throw new SandboxUnavailable(
-        `The image registry ${registryHost(repository)} sent content that does not match ${digest}.`,
-      )
+      throw new SandboxUnavailable(`The image registry ${host} sent content that does not match ${digest}.`)
     },
     async putBlob(blob, signal) {
-      const found = await send('HEAD', `/blobs/${blob.digest}`, { signal })
-      await found.body?.cancel()
-      if (found.status === 200) return
+      if ((await send('HEAD', `/blobs/${blob.digest}`, { signal })).status === 200) return
       // The bytes are sent with the authorization that the start of the upload needed, not once in vain before it.
       const session: AuthorizedSession = {}
       const target = await startUpload(send, settings, { session, signal })
