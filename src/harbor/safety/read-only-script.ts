@@ -15,8 +15,8 @@ import {
   checkReader,
   checkRedirect,
   checkWriter,
-  isOwnOperand,
   isReader,
+  isTrustedOperand,
   OPERAND_RULE,
   withInputs,
 } from './shell-operands.ts'
@@ -87,9 +87,10 @@ const parse = (text: string): ShellCommand[] => parseShell(text.replaceAll('\r\n
 
 /**
  * `values`: trust in values that are written as a reward. `operands`: trust in values that are arguments of commands.
- * `isInputOwn`: the command's input comes from the tests.
+ * `isInputTrusted`: the command's input comes from the tests.
  */
-type CheckContext = ScriptContext & ScriptTrust & { values: ScriptTrust; operands: ScriptTrust; isInputOwn?: boolean }
+type CheckContext = ScriptContext &
+  ScriptTrust & { values: ScriptTrust; operands: ScriptTrust; isInputTrusted?: boolean }
 
 const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined): string | undefined => {
   for (const item of items) {
@@ -266,9 +267,9 @@ const isSplitWord = (word: ShellWord): boolean =>
   word.some((part) => part.kind !== 'array' && !part.isQuoted && (part.kind !== 'text' || /[*?[]/.test(part.text)))
 
 function checkTrusted(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
-  const isOwn = (word: ShellWord): boolean =>
-    /^(?:expr|set)$/.test(name) ? isTrustedWord(context, word) : isOwnOperand(context, word)
-  const untrusted = args.some((word) => !isOwn(word) || /[*?[]/.test(unquotedText(word)))
+  const isTrusted = (word: ShellWord): boolean =>
+    /^(?:expr|set)$/.test(name) ? isTrustedWord(context, word) : isTrustedOperand(context, word)
+  const untrusted = args.some((word) => !isTrusted(word) || /[*?[]/.test(unquotedText(word)))
   if (untrusted) return `calls ${name} with arguments that the submission can choose`
   const refused = args.map((word) => context.resolve(word) ?? '').find((text) => REFUSED_ARGUMENTS[name]?.test(text))
   if (refused !== undefined) return `calls ${name} ${shorten(refused)}`
@@ -295,11 +296,11 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
   const program = context.resolve(args[at] ?? [])
   if (program === undefined || /^-|system|\||getline|@/.test(program) || printsToFile(program))
     return 'calls awk with a program that is not known to only read'
-  if (args.some((word, index) => options[index - 1] !== '-v' && !isOwnOperand(context, word)))
+  if (args.some((word, index) => options[index - 1] !== '-v' && !isTrustedOperand(context, word)))
     return 'calls awk with arguments that the submission can choose'
   const constants = args.flatMap((word, index) => {
     const [, name] = ASSIGNMENT.exec(leadingText(word)) ?? []
-    return options[index - 1] === '-v' && name !== undefined && isOwnOperand(context, quoted(word)) ? [name] : []
+    return options[index - 1] === '-v' && name !== undefined && isTrustedOperand(context, quoted(word)) ? [name] : []
   })
   return hasComputedPattern(program, constants) ? 'calls awk with a pattern of the submission' : undefined
 }
@@ -330,7 +331,7 @@ function checkRead(context: CheckContext, args: readonly ShellWord[], name: stri
   const option = texts.find((text) => text.startsWith('-') && !READ_OPTION.test(text))
   if (option !== undefined) return `calls ${name} ${option}`
   const isArgument = (at: number): boolean => /^-[ers]*[dinNptu]$/.test(texts[at - 1] ?? '')
-  if (args.some((word, at) => isArgument(at) && !isOwnOperand(context, word)))
+  if (args.some((word, at) => isArgument(at) && !isTrustedOperand(context, word)))
     return `calls ${name} with arguments that the submission can choose`
   const names = args.filter((_word, at) => !isArgument(at))
   return checkNames(names, name)
@@ -362,7 +363,7 @@ function checkInterpreter(context: CheckContext, args: readonly ShellWord[], nam
   const path = context.resolve(args.find((word) => !option.test(plainText(word) ?? '')) ?? [])
   if (!path?.startsWith('/tests/')) return `runs ${name} ${shorten(path ?? '')}`.trimEnd()
   if (!context.isVerifierFile(path)) return `runs ${shorten(path)}, which cannot be read`
-  const isPassed = /^(?:python|node)/.test(name) && !args.every((word) => isOwnOperand(context, word))
+  const isPassed = /^(?:python|node)/.test(name) && !args.every((word) => isTrustedOperand(context, word))
   return isPassed ? `calls ${name} with arguments that the submission can choose` : undefined
 }
 

@@ -23,7 +23,7 @@ export function hasComputedPattern(program: string, constants: readonly string[]
   const fixed = constants.filter((name) => !isAssigned(tokens, name))
   return tokens.some(({ kind, text }, at) => {
     if (kind === 'name')
-      return text === 'ARGV' || hasForeignSeparator(tokens, at, fixed) || hasForeignArgument(tokens, at, fixed)
+      return text === 'ARGV' || hasComputedSeparator(tokens, at, fixed) || hasComputedArgument(tokens, at, fixed)
     return kind === 'other' && text === '~' && !isFixed(tokens, at + 1, fixed)
   })
 }
@@ -37,10 +37,10 @@ export const printsToFile = (program: string): boolean =>
 /** Maximum length of a program, which bounds the time of the check. Longer programs count as unsafe. */
 const PROGRAM_MAX = 10_000
 
-const hasForeignSeparator = (tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean =>
+const hasComputedSeparator = (tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean =>
   SEPARATORS.has(tokens[at]?.text ?? '') && tokens[at + 1]?.text === '=' && !isFixed(tokens, at + 2, fixed)
 
-function hasForeignArgument(tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean {
+function hasComputedArgument(tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean {
   const position = PATTERN_ARGUMENT[tokens[at]?.text ?? '']
   if (position === undefined || tokens[at + 1]?.text !== '(') return false
   const start = findArgument(tokens, at + 2, position)

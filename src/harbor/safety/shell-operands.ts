@@ -1,5 +1,5 @@
 import { listCommandLists, VERIFIER_PROGRAM } from './shell-program-output.ts'
-import { listOwnInputs, VALUE_RULE } from './shell-reward.ts'
+import { listTrustedInputs, VALUE_RULE } from './shell-reward.ts'
 import { isTrustedWord, quoted, type ScriptTrust, type TrustRule } from './shell-trust.ts'
 import {
   plainText,
@@ -17,10 +17,11 @@ import {
  */
 export const OPERAND_RULE: TrustRule = { ...VALUE_RULE, trustsFileNames: true }
 
-/** `operands`: trust that follows OPERAND_RULE. `isInputOwn`: the command's input comes from the tests. */
-type OperandContext = ScriptTrust & { operands: ScriptTrust; isInputOwn?: boolean }
+/** `operands`: trust that follows OPERAND_RULE. `isInputTrusted`: the command's input comes from the tests. */
+type OperandContext = ScriptTrust & { operands: ScriptTrust; isInputTrusted?: boolean }
 
-export const isOwnOperand = ({ operands }: OperandContext, word: ShellWord): boolean => isTrustedWord(operands, word)
+export const isTrustedOperand = ({ operands }: OperandContext, word: ShellWord): boolean =>
+  isTrustedWord(operands, word)
 
 /** Programs and builtins that only print their arguments or set a status. */
 const PRINTERS = new Set(': true false echo basename dirname exit return break continue shift pwd seq'.split(' '))
@@ -37,9 +38,10 @@ export const isReader = (name: string): boolean => PRINTERS.has(name) || READERS
 const LIST_OPTION = /^(?:--files0-from|--exclude-from|--f)/
 const CHECKSUM = /^(?:md5|sha\d+|b2|ck)sum$/
 
+/** Checks a program that only reads and prints: the submission must not choose its arguments, nor a list of checksums. */
 export function checkReader(context: OperandContext, args: readonly ShellWord[], name: string): string | undefined {
   if (PRINTERS.has(name)) return undefined
-  if (!args.every((word) => isOwnOperand(context, word)))
+  if (!args.every((word) => isTrustedOperand(context, word)))
     return `calls ${name} with arguments that the submission can choose`
   const texts = args.map((word) => context.resolve(word) ?? '')
   const option = /^(?:wc|du)$/.test(name)
@@ -48,26 +50,29 @@ export function checkReader(context: OperandContext, args: readonly ShellWord[],
   if (option !== undefined) return `calls ${name} ${option.slice(0, 60)}`
   const isChecking = CHECKSUM.test(name) && texts.some((text) => /^(?:-\w*c|--c)/.test(text))
   const lists = texts.filter((text) => !/^-./.test(text))
-  const isOwn = lists.length === 0 || lists.every((text) => text === '-') ? context.isInputOwn : lists.every(isTestPath)
-  return isChecking && !isOwn ? `checks a list of the submission with ${name}` : undefined
+  const isTrusted =
+    lists.length === 0 || lists.every((text) => text === '-') ? context.isInputTrusted : lists.every(isTestPath)
+  return isChecking && !isTrusted ? `checks a list of the submission with ${name}` : undefined
 }
 
 const isTestPath = (path: string): boolean => /^\/tests\/(?!.*\.\.)/.test(path)
 
 /** Checks that the file that a command reads is not named by the submission. */
 export const checkInput = (context: OperandContext, { operator, target }: Redirect): string | undefined =>
-  /^<[>&]?$/.test(operator) && !isOwnOperand(context, target) ? 'reads a file that the submission can name' : undefined
+  /^<[>&]?$/.test(operator) && !isTrustedOperand(context, target)
+    ? 'reads a file that the submission can name'
+    : undefined
 
 const FILE_TEST = /^-[abcdefghkprstuwxOGLNS]$/
 const FILE_COMPARISON = /^-(?:nt|ot|ef)$/
 
 /** Checks the operands of `[ -f … ]` and similar conditions. */
 export function checkFileTests(context: OperandContext, words: readonly ShellWord[]): string | undefined {
-  const isForeign = (word: ShellWord | undefined): boolean => word !== undefined && !isOwnOperand(context, word)
+  const isUntrusted = (word: ShellWord | undefined): boolean => word !== undefined && !isTrustedOperand(context, word)
   const isNamed = words.some((word, at) => {
     const operator = plainText(word) ?? ''
-    if (FILE_COMPARISON.test(operator) && isForeign(words[at - 1])) return true
-    return (FILE_TEST.test(operator) || FILE_COMPARISON.test(operator)) && isForeign(words[at + 1])
+    if (FILE_COMPARISON.test(operator) && isUntrusted(words[at - 1])) return true
+    return (FILE_TEST.test(operator) || FILE_COMPARISON.test(operator)) && isUntrusted(words[at + 1])
   })
   return isNamed ? 'tests a file that the submission can name' : undefined
 }
@@ -86,8 +91,8 @@ export function withInputs<C extends OperandContext>(
   context: C,
   commands: readonly ShellCommand[],
 ): [C, ShellCommand][] {
-  const isInputOwn = listOwnInputs(context.operands, commands)
-  return commands.map((command, at) => [{ ...context, isInputOwn: isInputOwn[at] ?? false }, command])
+  const isInputTrusted = listTrustedInputs(context.operands, commands)
+  return commands.map((command, at) => [{ ...context, isInputTrusted: isInputTrusted[at] ?? false }, command])
 }
 
 /** Reason for a pattern that the submission can choose: it can match everything. */
@@ -110,14 +115,14 @@ export function checkExpansion(trust: ScriptTrust, part: Extract<WordPart, { kin
 /** Checks that patterns are written in the script or in a file of the tests, and that no file name can be an option. */
 export function checkGrep(context: OperandContext, args: readonly ShellWord[], name: string): string | undefined {
   const texts = args.map((word) => context.resolve(word) ?? '')
-  const untrusted = args.filter((word) => !isOwnOperand(context, word))
-  if (hasForeignPattern(texts) || untrusted.some((word) => isGrepPattern(texts, args.indexOf(word))))
+  const untrusted = args.filter((word) => !isTrustedOperand(context, word))
+  if (hasUntrustedPattern(texts) || untrusted.some((word) => isGrepPattern(texts, args.indexOf(word))))
     return `calls ${name} with a pattern of the submission`
   return untrusted.length === 0 ? undefined : `calls ${name} with an option of the submission`
 }
 
 /** Returns true if patterns are read from a file that is not one of the tests. */
-const hasForeignPattern = (texts: readonly string[]): boolean =>
+const hasUntrustedPattern = (texts: readonly string[]): boolean =>
   texts.some((text, at) => {
     const [option, attached = ''] = /^(?:-\w*f|--file=?)(.*)$/.exec(text) ?? []
     const path = attached === '' ? (texts[at + 1] ?? '') : attached
@@ -140,9 +145,9 @@ const COMPUTED_PATTERN = /\b(?:test|match|capture|scan|splits?|g?sub)\((?!\s*"(?
 export function checkJq(context: OperandContext, args: readonly ShellWord[]): string | undefined {
   const texts = args.map((word) => plainText(word) ?? '')
   const isData = (at: number): boolean => /^--(?:arg|argjson)$/.test(texts[at - 2] ?? '')
-  const isOwn = args.every((word, at) => isData(at) || isOwnOperand(context, word))
+  const isTrusted = args.every((word, at) => isData(at) || isTrustedOperand(context, word))
   const hasFile = texts.some((text) => /^-\w*[fL]|^--(?:from-file|library-path)|\b(?:import|include) "/.test(text))
-  if (!isOwn || hasFile) return 'calls jq with a program of the submission'
+  if (!isTrusted || hasFile) return 'calls jq with a program of the submission'
   return texts.some((text) => COMPUTED_PATTERN.test(text)) ? 'calls jq with a pattern of the submission' : undefined
 }
 
@@ -150,13 +155,13 @@ export function checkJq(context: OperandContext, args: readonly ShellWord[]): st
 export function checkPassedValues(operands: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
   const calls = [...listCommandLists(commands)].flatMap(({ list }) => list.map(({ words }) => toCall(words)))
   const isProgram = (command: ShellWord = []): boolean => VERIFIER_PROGRAM.test(programName(plainText(command) ?? ''))
-  const isOwn = (word: ShellWord): boolean =>
+  const isTrusted = (word: ShellWord): boolean =>
     isTrustedWord(operands, quoted(word)) && !operands.untrusted.has(plainText(word) ?? '')
   const passed = calls.flatMap(({ assignments, command, args }) => {
     if (isProgram(command)) return assignments
     return /^(?:export|declare|typeset|readonly)$/.test(plainText(command ?? []) ?? '') ? args : []
   })
-  return calls.some(({ command }) => isProgram(command)) && !passed.every(isOwn)
+  return calls.some(({ command }) => isProgram(command)) && !passed.every(isTrusted)
     ? 'passes contents of the submission to its test program in a variable'
     : undefined
 }
@@ -228,11 +233,11 @@ const PYTEST_OPTION =
 /** Checks that pytest runs only tests below /tests, because it loads settings and plugins from the folders of its operands. */
 export function checkPytest(context: OperandContext, args: readonly ShellWord[]): string | undefined {
   const texts = args.map((word) => context.resolve(word))
-  const isOwn = texts.every((text, at) => {
+  const isTrusted = texts.every((text, at) => {
     if (text === undefined || text.includes('..')) return false
     if (texts[at - 1] === '-p') return text.startsWith('no:')
     if (texts[at - 1] === '--ctrf') return text.startsWith('/logs/')
     return text.startsWith('-') ? PYTEST_OPTION.test(text) : /^\/tests(?:\/|$)/.test(text)
   })
-  return isOwn && texts.some((text) => text?.startsWith('/tests')) ? undefined : 'runs pytest on the project'
+  return isTrusted && texts.some((text) => text?.startsWith('/tests')) ? undefined : 'runs pytest on the project'
 }

@@ -12,57 +12,59 @@ import { listOperands, plainText, programName, type ShellCommand, type ShellWord
 /** Trusts values that the submission cannot choose: neither texts nor numbers of it. */
 export const VALUE_RULE: TrustRule = {
   trustsNumbers: false,
-  hasTrustedOutput: (trust, commands) => readOutputs(trust, commands).foreign.at(-1) === 0,
+  hasTrustedOutput: (trust, commands) => readOutputs(trust, commands).untrustedBefore.at(-1) === 0,
 }
 
-const FOREIGN = 'writes a reward that the submission can choose'
+const UNTRUSTED_REWARD = 'writes a reward that the submission can choose'
 
 /**
  * Checks that no command writes a value of the submission into a file of the reward, which would let the submission decide
  * it. `trust` follows VALUE_RULE.
  */
 export function checkReward(trust: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
-  const { isOwn, isInputOwn } = readOutputs(trust, commands)
-  const isForeign = commands.some((command, at) => {
+  const { isTrusted, isInputTrusted } = readOutputs(trust, commands)
+  const isUntrusted = commands.some((command, at) => {
     const targets = command.redirects.filter(
       ({ operator, target }) => operator.includes('>') && isReward(trust, target),
     )
     // Output that goes through another descriptor is not followed.
     const isFollowed = targets.every(({ descriptor }) => /^1?$/.test(descriptor)) && !isExec(command)
-    if (targets.length > 0 && !(isFollowed && isOwn[at])) return true
-    return command.kind === 'simple' && fillsReward(trust, command, isInputOwn[at] ?? false)
+    if (targets.length > 0 && !(isFollowed && isTrusted[at])) return true
+    return command.kind === 'simple' && fillsReward(trust, command, isInputTrusted[at] ?? false)
   })
-  return isForeign ? FOREIGN : undefined
+  return isUntrusted ? UNTRUSTED_REWARD : undefined
 }
 
 /**
- * Determines for each command whether it prints, and reads as input, nothing of the submission. `foreign[n]` is the number
- * of commands before the n-th that print something of it to the output of the list.
+ * Determines for each command whether it prints, and reads as input, nothing of the submission. `untrustedBefore[n]` is
+ * the number of commands before the n-th that print something of it to the output of the list.
  */
 function readOutputs(trust: ScriptTrust, commands: readonly ShellCommand[]) {
-  const outputs = { isOwn: [] as boolean[], isInputOwn: [] as boolean[], foreign: [0] }
+  const outputs = { isTrusted: [] as boolean[], isInputTrusted: [] as boolean[], untrustedBefore: [0] }
   for (const [at, command] of commands.entries()) {
     const { groupLength, isPiped } = command
-    const count = outputs.foreign[at] ?? 0
-    const isPipeOwn = commands[at - 1]?.isPiped === true && outputs.isOwn[at - 1] === true
-    const isInputOwn = hasOwnInput(trust, command, isPipeOwn)
-    const isOwn =
-      groupLength === undefined ? printsOwn(trust, command, isInputOwn) : outputs.foreign[at - groupLength] === count
-    outputs.isInputOwn.push(isInputOwn)
-    outputs.isOwn.push(isOwn)
-    outputs.foreign.push(isOwn || isPiped || isSentAway(trust, command) ? count : count + 1)
+    const count = outputs.untrustedBefore[at] ?? 0
+    const isPipeTrusted = commands[at - 1]?.isPiped === true && outputs.isTrusted[at - 1] === true
+    const isInputTrusted = hasTrustedInput(trust, command, isPipeTrusted)
+    const isTrusted =
+      groupLength === undefined
+        ? printsTrustedValues(trust, command, isInputTrusted)
+        : outputs.untrustedBefore[at - groupLength] === count
+    outputs.isInputTrusted.push(isInputTrusted)
+    outputs.isTrusted.push(isTrusted)
+    outputs.untrustedBefore.push(isTrusted || isPiped || isSentAway(trust, command) ? count : count + 1)
   }
   return outputs
 }
 
 /** Returns for each command whether its input comes from the script or from files of the tests. */
-export const listOwnInputs = (trust: ScriptTrust, commands: readonly ShellCommand[]): boolean[] =>
-  readOutputs(trust, commands).isInputOwn
+export const listTrustedInputs = (trust: ScriptTrust, commands: readonly ShellCommand[]): boolean[] =>
+  readOutputs(trust, commands).isInputTrusted
 
 /** Returns true if the input of a command is a here-document without values of the submission, a file of the tests, or such a pipe. */
-function hasOwnInput(trust: ScriptTrust, { redirects }: ShellCommand, isPipeOwn: boolean): boolean {
+function hasTrustedInput(trust: ScriptTrust, { redirects }: ShellCommand, isPipeTrusted: boolean): boolean {
   const inputs = redirects.filter(({ operator }) => operator.startsWith('<'))
-  if (inputs.length === 0) return isPipeOwn
+  if (inputs.length === 0) return isPipeTrusted
   return inputs.every(({ operator, target }) =>
     operator.startsWith('<<') ? isTrustedWord(trust, quoted(target)) : isTestFile(target),
   )
@@ -75,7 +77,7 @@ const FILTERS = new Set('cat tee tr head tail wc cut sort uniq rev tac grep sed'
 /** Programs whose first operand is a pattern or a program. */
 const PROGRAM_FIRST = new Set(['grep', 'sed'])
 
-function printsOwn(trust: ScriptTrust, shellCommand: ShellCommand, isInputOwn: boolean): boolean {
+function printsTrustedValues(trust: ScriptTrust, shellCommand: ShellCommand, isInputTrusted: boolean): boolean {
   const { kind, words, redirects } = shellCommand
   if (kind !== 'simple') return true
   const { command, args } = toCall(words)
@@ -85,20 +87,20 @@ function printsOwn(trust: ScriptTrust, shellCommand: ShellCommand, isInputOwn: b
   // The output of a test program is the verifier's, whatever it reads.
   if (VERIFIER_PROGRAM.test(name) || printsTrusted(trust, shellCommand)) return true
   return FILTERS.has(name)
-    ? args.every((word) => isTrustedWord(trust, word)) && filtersOwn(name, args, isInputOwn)
+    ? args.every((word) => isTrustedWord(trust, word)) && filtersTrustedInput(name, args, isInputTrusted)
     : isCalculation(trust, name, args)
 }
 
-function filtersOwn(name: string, args: readonly ShellWord[], isInputOwn: boolean): boolean {
-  if (name === 'tr' || name === 'tee') return isInputOwn
+function filtersTrustedInput(name: string, args: readonly ShellWord[], isInputTrusted: boolean): boolean {
+  if (name === 'tr' || name === 'tee') return isInputTrusted
   const files = listOperands(args).slice(PROGRAM_FIRST.has(name) ? 1 : 0)
   const named = files.filter((word) => !/^\d+$/.test(plainText(word) ?? ''))
-  return named.length > 0 ? named.every(isTestFile) : isInputOwn
+  return named.length > 0 ? named.every(isTestFile) : isInputTrusted
 }
 
 const JQ_OPTION = /^-(?:[cnrj]+|-(?:null-input|compact-output|raw-output|arg|argjson))$/
 
-/** Returns true if a program has only own values and reads no input: awk with nothing but a `BEGIN` block, jq with `-n`. */
+/** Returns true if a program has only trusted values and no input: awk with nothing but a `BEGIN` block, jq with `-n`. */
 function isCalculation(trust: ScriptTrust, name: string, args: readonly ShellWord[]): boolean {
   const texts = args.map((word) => plainText(word) ?? '')
   const isAwk = /^[gmn]?awk$/.test(name)
@@ -159,11 +161,11 @@ const normalize = (path: string): string =>
     .join('/')}`
 
 /** Returns true if `tee`, `cp` or `mv` writes a reward that does not come from the script or a file of the tests. */
-function fillsReward(trust: ScriptTrust, { words }: ShellCommand, isInputOwn: boolean): boolean {
+function fillsReward(trust: ScriptTrust, { words }: ShellCommand, isInputTrusted: boolean): boolean {
   const { command = [], args } = toCall(words)
   const name = programName(plainText(command) ?? '')
   const operands = listOperands(args)
-  if (name === 'tee') return !isInputOwn && operands.some((word) => isReward(trust, word))
+  if (name === 'tee') return !isInputTrusted && operands.some((word) => isReward(trust, word))
   if (name !== 'cp' && name !== 'mv') return false
   const [target = [], ...sources] = operands.toReversed()
   return sources.some((source) => !isTestFile(source) && mayBecomeReward(trust, source, target))
