@@ -1,3 +1,4 @@
+/** Ends a candidate: it does not become a task. */
 export type StageRejection = {
   kind: 'rejected'
   reason: string

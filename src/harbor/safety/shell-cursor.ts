@@ -1,4 +1,4 @@
-/** The text is not a shell script, or uses syntax that the parser does not know. */
+/** Thrown for a text that is not a shell script, or uses syntax that the parser does not know. */
 export class UnreadableScript extends Error {}
 
 /** Characters that end an unquoted word. */

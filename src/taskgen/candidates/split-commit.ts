@@ -241,7 +241,9 @@ async function openIndex(location: GitLocation, tree: string, signal: AbortSigna
   const temporary: GitLocation = { repositoryArgs: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
   const run = async (...args: string[]) => (await runGit(temporary, args, { signal })).toString().trim()
   return {
-    readTree: async (id) => void (await run('read-tree', id)),
+    async readTree(id) {
+      await run('read-tree', id)
+    },
     async apply(patch) {
       if (patch === '') return undefined
       const file = join(folder, 'patch')

@@ -7,7 +7,7 @@ import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harne
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import type { StageDeferral } from '../stage-result.ts'
 
-/** The budget of the candidate is spent. */
+/** Answer of a model whose calls have spent the budget of the candidate. */
 export type SpentBudget = { kind: 'spent'; detail: string }
 
 /** A prompt without tools. */
@@ -121,7 +121,9 @@ export async function openStageModel(
     },
     bill: async () => toBill(await readGrant(ledger, grant.id)),
     close,
-    [Symbol.asyncDispose]: async () => void (await close()),
+    async [Symbol.asyncDispose]() {
+      await close()
+    },
   }
 }
 
@@ -211,7 +213,7 @@ function isBatchBudgetSpent({ lastFailure }: Pick<FailureTotals, 'lastFailure'>,
 const isBatchBudgetSmaller = ({ budgetMicros, batchLeftMicros }: ModelBudget): boolean =>
   batchLeftMicros !== null && batchLeftMicros < budgetMicros
 
-/** The first question exceeds the budget, which is due to the price of the model and not to the candidate. */
+/** Detail of a deferral because the first question exceeds the budget: the price of the model causes it. */
 const MODEL_TOO_EXPENSIVE =
   'A single question to this model may cost more than the budget of a candidate. Choose another model.'
 

@@ -89,8 +89,9 @@ export async function listStageEvidence(db: Db, batch: string, task: string): Pr
 }
 
 /** Deletes evidence about a previous version of the instruction. */
-export const deleteReviewEvidence = async (tx: Db, batch: string, task: string): Promise<void> =>
-  void (await deletePassed(tx, { batch, task }, STAGES.slice(STAGES.indexOf(FIRST_REVIEWED_STAGE))))
+export async function deleteReviewEvidence(tx: Db, batch: string, task: string): Promise<void> {
+  await deletePassed(tx, { batch, task }, STAGES.slice(STAGES.indexOf(FIRST_REVIEWED_STAGE)))
+}
 
 const ROLES = ['author', 'verifier'] as const
 export type ModelRole = (typeof ROLES)[number]

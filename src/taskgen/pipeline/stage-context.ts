@@ -32,12 +32,12 @@ export type StageWorkDeps = StageModelDeps & {
   step?: OnBatchStep | undefined
 }
 
-/** The repository no longer contains the candidate's commits. */
+/** Thrown when the repository no longer contains the candidate's commits. */
 export class HistoryMissing extends Error {
   override name = 'HistoryMissing'
 }
 
-/** A credential of the batch no longer exists. */
+/** Thrown when a credential of the batch no longer exists. */
 export class StageCredentialMissing extends Error {
   override name = 'StageCredentialMissing'
 }
@@ -47,7 +47,7 @@ export class BatchBudgetSpent extends Error {
   override name = 'BatchBudgetSpent'
 }
 
-/** Repeated interrupted attempts have used up the candidate's budget. */
+/** Thrown when repeated interrupted attempts have used up the candidate's budget. */
 export class CandidateBudgetSpent extends Error {
   override name = 'CandidateBudgetSpent'
   readonly role: ModelRole
@@ -112,11 +112,13 @@ function openKnownRecipes({ db }: StageWorkDeps, { workspaceId, repository }: Ta
   })
   return {
     find: async (key) => (await findResult(db, toKey(key)))?.result.output ?? undefined,
-    save: async (key, recipe) => void (await saveResult(db, toKey(key), { output: recipe, evidence: null }, 0)),
+    async save(key, recipe) {
+      await saveResult(db, toKey(key), { output: recipe, evidence: null }, 0)
+    },
   }
 }
 
-/** Maximum time of fetching a submodule that another worker has fetched: the slot of a sandbox is taken meanwhile. */
+/** Maximum time of fetching a submodule in a stage with a sandbox, whose slot is taken meanwhile. */
 const SUBMODULE_TIMEOUT_MS = 5 * 60_000
 
 async function openRepository(
@@ -131,7 +133,9 @@ async function openRepository(
   resources.use(mirror)
   const missing = await listMissingCommits(mirror.location, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)
-  const keep = (submodule: AsyncDisposable) => void resources.use(submodule)
+  const keep = (submodule: AsyncDisposable) => {
+    resources.use(submodule)
+  }
   return { ...mirror, keep, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
 }
 
