@@ -1,7 +1,6 @@
 import {
   type CompiledQuery,
-  type Kysely,
-  Kysely as KyselyClass,
+  Kysely,
   PostgresDialect,
   type PostgresPool,
   type PostgresPoolClient,
@@ -37,7 +36,7 @@ export function connect(url: string, options: { max: number; onError: (error: Er
   // Without these listeners, losing a connection, idle or in a transaction, would end the process.
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', () => {}))
-  const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool: withPreparedStatements(pool) }) })
+  const db = new Kysely<DB>({ dialect: new PostgresDialect({ pool: withPreparedStatements(pool) }) })
   return { db, pool, url, close: () => db.destroy() }
 }
 

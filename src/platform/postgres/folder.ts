@@ -109,13 +109,15 @@ export async function removeDrafts(folder: ServerFolder): Promise<void> {
 
 /** Socket paths are limited to 104 bytes (macOS) or 108 (Linux). */
 const SOCKET_PATH_BYTES_MAX = 100
-const SOCKET = '.s.PGSQL.5432'
+/** Name of the server's socket in its folder. PostgreSQL adds `.lock` for the lock file of the socket. */
+export const SOCKET_FILE = '.s.PGSQL.5432'
 
 /** Returns the folder itself, or a folder in the temporary one if the path is too long for a socket. */
 export async function ensureSocketFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
   const path = fitsSocketPath(folder.path) ? folder.path : await createShortFolder(folder, owner)
   // A killed server leaves these files, and a server under another account could not open them.
-  for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreCode('ENOENT'))
+  for (const name of [SOCKET_FILE, `${SOCKET_FILE}.lock`])
+    await changeOwner(join(path, name), owner).catch(ignoreCode('ENOENT'))
   return path
 }
 
@@ -140,15 +142,17 @@ function toShortFolder(folder: ServerFolder): string {
   return fitsSocketPath(join(temporary, 'socket')) ? temporary : join('/tmp', name)
 }
 
-const fitsSocketPath = (path: string): boolean => Buffer.byteLength(join(path, SOCKET)) <= SOCKET_PATH_BYTES_MAX
+const fitsSocketPath = (path: string): boolean => Buffer.byteLength(join(path, SOCKET_FILE)) <= SOCKET_PATH_BYTES_MAX
+
+/** Permission bits with which group or others can write. */
+const WRITABLE_BY_OTHERS = 0o022
 
 /** Creates a folder that only this user can write. In /tmp another user's folder could impersonate our server. */
 async function createTrustedFolder(path: string): Promise<void> {
-  await mkdir(path, { mode: 0o711 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
-  const found = await lstat(path)
-  if (found.isDirectory() && found.uid === ownAccount().uid && (found.mode & 0o022) === 0) return chmod(path, 0o711)
+  await mkdir(path, { mode: 0o711 }).catch(ignoreCode('EEXIST'))
+  const stats = await lstat(path)
+  const isWritableByOthers = (stats.mode & WRITABLE_BY_OTHERS) !== 0
+  if (stats.isDirectory() && stats.uid === ownAccount().uid && !isWritableByOthers) return chmod(path, 0o711)
   throw new PostgresUnavailable(
     `PostgreSQL needs the folder ${path} for its socket, but another user created it or can write to it.`,
     'Remove it',

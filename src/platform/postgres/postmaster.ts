@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ignoreCode } from '../errors.ts'
-import type { ServerFolder } from './folder.ts'
+import { type ServerFolder, SOCKET_FILE } from './folder.ts'
 
 export type Postmaster = { pid: number; port: number; socketFolder: string; ready: boolean }
 
@@ -47,7 +47,7 @@ export async function removeStaleLock(folder: ServerFolder, socketFolder: string
   const pid = Number((await readLockFile(folder))[LOCK_LINE.pid])
   if (!pid || (await classifyProcess(pid, folder)) !== 'other program') return
   await rm(join(folder.data, 'postmaster.pid'), { force: true })
-  await rm(join(socketFolder, '.s.PGSQL.5432.lock'), { force: true })
+  await rm(join(socketFolder, `${SOCKET_FILE}.lock`), { force: true })
 }
 
 /** Returns true while any process of a dead server is still attached to its shared memory. */
