@@ -1,5 +1,4 @@
 import { hasComputedPattern, isReadingSedScript, printsToFile } from './sed-and-awk.ts'
-import { checkComparisons } from './shell-comparisons.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { checkGrader, checkSetpriv } from './shell-grader.ts'
 import {
@@ -23,6 +22,7 @@ import {
 import { parseShell } from './shell-parser.ts'
 import { checkProgramOutput } from './shell-program-output.ts'
 import { checkReward, VALUE_RULE } from './shell-reward.ts'
+import { checkComparedFiles } from './shell-streams.ts'
 import { isAssigning, isTrustedArithmetic, isTrustedWord, quoted, readTrust, type ScriptTrust } from './shell-trust.ts'
 import {
   ASSIGNMENT,
@@ -70,7 +70,7 @@ export function findUnsafeCommand(text: string, context: ScriptContext, outer?: 
     return (
       checkCommands({ ...context, ...trust, values, operands }, commands) ??
       checkProgramOutput(trust, commands) ??
-      checkComparisons({ ...context, ...trust }, commands) ??
+      checkComparedFiles({ ...context, ...trust }, commands) ??
       checkPassedValues(operands, commands) ??
       (context.hasGrader
         ? checkGrader({ ...context, ...trust, others, isNested: outer !== undefined }, commands)

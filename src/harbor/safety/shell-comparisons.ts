@@ -13,7 +13,7 @@ import {
 } from './shell-words.ts'
 
 /** `submission`: paths of the agent's files, or an empty list if they are not known. */
-type ComparisonContext = ScriptTrust & { submission: readonly string[] }
+export type ComparisonContext = ScriptTrust & { submission: readonly string[] }
 
 const COMPARED = 'compares files of the submission with each other'
 const SELF_COMPARED = 'compares the submission only with itself'
@@ -73,7 +73,7 @@ function mayCompare({ kind, words }: ShellCommand): boolean {
 const CALLS_MAX = 200
 
 /** Lists the bodies of functions for each of their calls, with the arguments in place of `$1` to `$9`. */
-function listCalledBodies(commands: readonly ShellCommand[]): ListedCommands[] {
+export function listCalledBodies(commands: readonly ShellCommand[]): ListedCommands[] {
   const all = [...listCommandLists(commands)].flatMap(({ list }) => list)
   const bodies = new Map(all.flatMap(({ kind, text, body }) => (kind === 'function' ? [[text, body] as const] : [])))
   return all
@@ -99,13 +99,13 @@ const replaceParameters = (word: ShellWord, args: readonly ShellWord[]): ShellWo
     return isArgument ? (args[Number(part.name) - 1] ?? []) : [part]
   })
 
-const isSubmittedPath = (submission: readonly string[], path: string): boolean =>
+export const isSubmittedPath = (submission: readonly string[], path: string): boolean =>
   submission.length === 0
     ? !/^\/(?:tests|tmp|logs|usr|etc|dev|proc|sys|bin|lib|opt)(?:\/|$)/.test(path)
     : submission.some((folder) => path === folder || path.startsWith(`${folder}/`))
 
 /** Returns true for `cd` to another folder than the submission. */
-function leavesSubmission(context: ComparisonContext, { kind, words }: ShellCommand): boolean {
+export function leavesSubmission(context: ComparisonContext, { kind, words }: ShellCommand): boolean {
   const { args } = toCall(words)
   if (kind !== 'simple' || calledProgram(words) !== 'cd') return false
   const path = context.resolve(args[0] ?? [])
@@ -229,7 +229,7 @@ const listInputs = (context: ComparisonContext, redirects: ShellCommand['redirec
 const DEPTH_MAX = 5
 
 /** Returns the files from which a text comes. */
-const readSide = (context: ComparisonContext, word: readonly WordPart[], depth = 0): ComparedSide =>
+export const readSide = (context: ComparisonContext, word: readonly WordPart[], depth = 0): ComparedSide =>
   joinSides(
     word.map((part) => {
       if (part.kind === 'substitution') return readPrinted(context, part.commands)

@@ -102,7 +102,8 @@ class ShellParser extends ShellCursor {
   }
 
   #takeSeparator(commands: ShellCommand[]): boolean {
-    if (this.take(';') || this.take('&') || this.take('||')) return true
+    if (this.take('&&') || this.take('||')) return markDecisive(commands)
+    if (this.take(';') || this.take('&')) return true
     if (!this.take('|')) return false
     markPiped(commands)
     return true
@@ -390,6 +391,12 @@ const PATTERN_END = new Set([' ', '\t', '\n', '\r', '|', ')'])
 
 const parseHeredoc = (text: string, isQuoted: boolean): WordPart[] =>
   isQuoted ? [{ kind: 'text', text, isQuoted }] : new ShellParser(text).readAllQuoted()
+
+function markDecisive(commands: ShellCommand[]): true {
+  const last = commands.at(-1)
+  if (last) last.isDecisive = true
+  return true
+}
 
 function markPiped(commands: ShellCommand[]): void {
   const last = commands.at(-1)

@@ -28,6 +28,8 @@ export type ShellCommand = {
   body: ShellCommand[]
   /** The output is the input of the next command. */
   isPiped: boolean
+  /** Followed by `&&` or `||`: the exit status decides whether the next command runs. */
+  isDecisive?: boolean | undefined
   /** Set after a group, a loop or a condition: redirects and a pipe apply to this many commands before it. */
   groupLength?: number | undefined
 }
