@@ -360,11 +360,12 @@ function passArguments(flow: PythonFlow, scope: PythonScope, code: string): bool
     if (!called) return []
     countExamined(flow, code.length)
     const list = splitArguments(insideBrackets(code, index + call.length - 1))
-    return list.map((argument, at) =>
-      argument.startsWith('**')
-        ? passEntries(flow, scope, called, argument.slice(2))
-        : passArgument(flow, scope, { called, argument, at }),
-    )
+    return list.map((argument, at) => {
+      const [stars = ''] = /^\*{0,2}/.exec(argument) ?? []
+      if (stars === '') return passArgument(flow, scope, { called, argument, at })
+      const params = stars === '*' ? called.params.slice(at) : called.params
+      return passEntries(flow, scope, { called, params, entries: argument.slice(stars.length) })
+    })
   })
   return changes.includes(true)
 }
@@ -380,11 +381,13 @@ function passArgument(flow: PythonFlow, scope: PythonScope, { called, argument, 
   return assign(called.scope, param, { ...emptyValue(), origins, numbers, sizes, parts, isFromTests })
 }
 
-/** Entries of submitted data that are passed as keyword arguments can set every parameter. */
-function passEntries(flow: PythonFlow, scope: PythonScope, called: PythonFunction, entries: string): boolean {
+type PassedEntries = { called: PythonFunction; params: readonly string[]; entries: string }
+
+/** Entries of submitted data that are passed with `*` or `**` can set every parameter behind them, or every parameter. */
+function passEntries(flow: PythonFlow, scope: PythonScope, { called, params, entries }: PassedEntries): boolean {
   const { origins } = evaluate(flow, scope, entries)
   if (origins.size === 0) return false
-  const changes = called.params.map((param) =>
+  const changes = params.map((param) =>
     assign(called.scope, param, { ...emptyValue(), origins, parts: new Set([param]) }),
   )
   return changes.includes(true)

@@ -20,8 +20,8 @@ import type { TextFile } from './view.ts'
 
 /**
  * Finds a place where the submission decides what Python tests compare, and describes it. Such tests read a file that the
- * submission names; use its SQL statement, pattern or schema; compare it with itself; or check only its form. `others`:
- * further files of the tests, which may compare the same contents.
+ * submission names; use its SQL statement, pattern, template or schema; put what they expect where it can use it; compare
+ * it with itself; or check only its form. `others`: further files of the tests, which may compare the same contents.
  */
 export function findSubmittedUse(
   source: string,
@@ -35,6 +35,8 @@ export function findSubmittedUse(
         findNamedFile(flow, scope, code) ??
         findSql(flow, scope, code) ??
         findPattern(flow, scope, code) ??
+        findTemplate(flow, scope, code) ??
+        findOverwrite(flow, code) ??
         findComparison(flow, scope, code)
       if (reason !== undefined) return reason
     }
@@ -86,13 +88,25 @@ const endsWithPath = (code: string): boolean => /\bPath\([^()]*(?:\([^()]*\)[^()
 
 const SQL = /(?:((?:self\.)?\w+)\.(?:execute|executescript|executemany)|(?<!\w)read_sql\w*)\s*\(/g
 
-/** Finds a SQL statement that the submission can change. Names that come from a database may be used in its own statements. */
+/**
+ * Statements that put tables beside those of a submitted database, where its views can read them and its own tables can
+ * have the same name. Views cannot read temporary tables.
+ */
+const EXPECTING_SQL =
+  /^\s*(?:create\s+(?:table|view)|attach)\b|^\s*(?:insert|replace)\s[\s\w]*?\binto\s+\W?\w*(?:expected|want|truth|golden|reference|answer)/i
+
+/** Finds a SQL statement that the submission can change, or that puts what the tests expect into its database. */
 function findSql(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
-  const isForeign = code.matchAll(SQL).some(({ 0: call, 1: receiver = '', index }) => {
+  for (const { 0: call, 1: receiver = '', index } of code.matchAll(SQL)) {
     const [statement = ''] = splitArguments(insideBrackets(code, index + call.length - 1))
-    return !evaluate(flow, scope, statement).origins.isSubsetOf(evaluate(flow, scope, receiver).origins)
-  })
-  return isForeign ? 'executes SQL statements of the submission' : undefined
+    const { origins } = evaluate(flow, scope, receiver)
+    // Names that come from a database may be used in its own statements.
+    if (!evaluate(flow, scope, statement).origins.isSubsetOf(origins))
+      return 'executes SQL statements of the submission'
+    const written = flow.strings[Number(/'(\d+)'/.exec(statement)?.[1] ?? -1)] ?? ''
+    if (origins.size > 0 && EXPECTING_SQL.test(written)) return 'puts expected values into a database of the submission'
+  }
+  return undefined
 }
 
 const REGULAR = /(?<!\w)re\.(?:compile|search|match|fullmatch|findall|finditer|split|subn?)\s*\(/g
@@ -114,6 +128,32 @@ function findPattern(flow: PythonFlow, scope: PythonScope, code: string): string
   const isSchema = listCallArguments(flow, code, SCHEMA).some(([first, second = first]) => isForeign(second))
   return isSchema && /schema|Validator/i.test(code) ? 'uses a schema of the submission' : undefined
 }
+
+/** A call that fills in a template, with the expression that has it. */
+const FILLING =
+  /([A-Za-z_][\w.]*(?:\([^()]*\)|\[[^\]]*\]|\.\w+)*)\.(?:format|format_map|substitute|safe_substitute)\s*\(/g
+const PERCENT = /((?:self\.)?[A-Za-z_]\w*) ?% ?(\{|dict\(|[A-Za-z_]\w*)/g
+
+/** Finds a template of the submission. It can name the expected value, if that is among the values that are filled in. */
+function findTemplate(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
+  const isForeign = (template: string): boolean => evaluate(flow, scope, template).origins.size > 0
+  const isFilled =
+    code.matchAll(FILLING).some(([, template = '']) => isForeign(template)) ||
+    code.matchAll(PERCENT).some(([, template = '', values = '']) => hasKeys(flow, values) && isForeign(template))
+  return isFilled ? 'fills in a template of the submission' : undefined
+}
+
+/** Returns true if values are a dictionary, as far as the code shows. Otherwise a percent sign may calculate a remainder. */
+const hasKeys = (flow: PythonFlow, values: string): boolean =>
+  !/^\w+$/.test(values) || flow.statements.some(({ code }) => code.includes(`${values}['`))
+
+const SETTING = /(?<![\w.])setattr\s*\(/g
+
+/** Finds an attribute whose name is computed: a name of the submission can replace one with which the tests compare. */
+const findOverwrite = (flow: PythonFlow, code: string): string | undefined =>
+  listCalls(flow, code, SETTING).some(([, name = '']) => !/^'\d+'$/.test(name))
+    ? 'sets an attribute that the submission can name'
+    : undefined
 
 /** Returns the path of a file of the submission that stands for an input whose file is not known. */
 const toUnknownFile = (submission: readonly string[], name: string): string => `${submission[0] ?? '/app'}/${name}`

@@ -6,6 +6,7 @@ import type { TaskOutline } from '../resolve.ts'
 import { MAIN_SERVICE, SLEEP_COMMAND } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
 import { CODE_SIGNS, findUnknownModule } from './code-signs.ts'
+import { findMeasuringHook } from './collect-hooks.ts'
 import { findSubmittedUse, nameInputs } from './python-uses.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './view.ts'
@@ -63,6 +64,8 @@ function findStepWeakness(
   texts: readonly TextFile[],
   context: Pick<SignContext, 'hasGrader' | 'submission'>,
 ): string | undefined {
+  const hook = findMeasuringHook(step.verifier.collect)
+  if (hook) return `The hook ${hook.command.slice(0, 80)} measures in the environment of the agent, which can forge it.`
   const folders = listTestFolders(step)
   const tests = texts.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
   const isVerifierFile = (path: string): boolean =>
@@ -295,7 +298,9 @@ function findCodeSign(
 ): string | undefined {
   if (!isWhole) return TOO_LONG
   const code = language === 'py' ? text.replace(/^\s*#.*$/gm, '') : text
-  const sign = CODE_SIGNS[language].find(({ pattern, unless }) => pattern.test(code) && !unless?.test(code))?.reason
+  const sign = CODE_SIGNS[language].find(
+    ({ pattern, together, unless }) => pattern.test(code) && (together?.test(code) ?? true) && !unless?.test(code),
+  )?.reason
   if (sign !== undefined || language === 'js') return sign
   const unknown = explainUnknownModule(findUnknownModule(code, listModules(tests)))
   const others = tests.filter((test) => test.path !== path && test.path.endsWith('.py') && test.isWhole)
