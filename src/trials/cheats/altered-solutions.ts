@@ -236,6 +236,20 @@ const HEADER_BYTES = 128
 /** Minimum size of a file that is blanked. The first bytes of a smaller one may be enough to pass. */
 const BLANKED_BYTES_MIN = 1024
 
+export const removedFiles = undoneSolution(
+  {
+    id: 'removed-files',
+    what: 'Files that the solution changes are removed, with their folders if they are empty then, for tests that skip what is missing.',
+  },
+  `removed=$(for file in $written; do [ ! -e "$file" ] || echo "$file"; done)
+[ -n "$removed" ] || leave
+for file in $removed; do
+  rm -f "$file"
+  [ "$(dirname "$file")" = "$PWD" ] || rmdir "$(dirname "$file")"
+done 2> /dev/null
+exit 0`,
+)
+
 export const blankedFiles = undoneSolution(
   {
     id: 'blanked-files',

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
+import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey, removedFiles } from './altered-solutions.ts'
 import { emptyAnswers, everythingAnswers, everythingLists, notANumber } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
@@ -222,6 +222,16 @@ describe('cheats that run the reference solution', () => {
     expect(['small.bin', 'out.txt'].map((name) => existsSync(join(folder, name)))).toEqual([false, false])
     expect(solveWith(blankedFiles, 'head -c 5000 /dev/zero > out.bin', ['out.bin'])).toBe(77)
     expect(existsSync(join(folder, 'out.bin'))).toBe(false)
+  })
+
+  test('remove the files that the solution changes, but not those that it deletes', () => {
+    mkdirSync(join(folder, 'data'))
+    for (const path of ['data/a.csv', 'gone.txt', 'same.txt']) writeFileSync(join(folder, path), 'x\n')
+    const script = 'echo 1 > data/a.csv; echo 2 > new.txt; rm gone.txt'
+    expect(solveWith(removedFiles, script, ['data/a.csv', 'gone.txt', 'new.txt'])).toBe(0)
+    const remaining = ['data', 'new.txt', 'gone.txt', 'same.txt'].filter((path) => existsSync(join(folder, path)))
+    expect(remaining).toEqual(['gone.txt', 'same.txt'])
+    expect(solveWith(removedFiles, 'echo 2 > new.txt', ['new.txt'])).toBe(77)
   })
 
   test('undo what the solution did besides its answers', () => {

@@ -1,4 +1,4 @@
-import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
+import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey, removedFiles } from './altered-solutions.ts'
 import {
   emptyAnswers,
   emptyLists,
@@ -74,5 +74,6 @@ export const cheats: readonly Cheat[] = [
   oneKey,
   commentedSolution,
   blankedFiles,
+  removedFiles,
   changedInputs,
 ]
