@@ -19,10 +19,17 @@ test.each([
   `[ "$(cat /tests/expected /app/out | sort | uniq -u | wc -l)" = 5 ]`,
   `[ "$(md5sum /app/out /tests/expected | cut -d' ' -f1 | uniq | wc -l)" = 1 ]`,
   `[ "$(grep -h '^total' /app/out /tests/expected | sort | uniq -d | wc -l)" = 1 ]`,
+  `{ cat /app/out; cat /tests/expected; } | sort | uniq -d > /tmp/both; [ "$(wc -l < /tmp/both)" = 5 ]`,
+  `cat /app/out > /tmp/both; cat /tests/expected >> /tmp/both; [ "$(sort /tmp/both | uniq -d | wc -l)" = 5 ]`,
+  `sed 's/;//' /app/out.json > /tmp/got.json; jq -es '.[0] == .[1]' /tmp/got.json /tests/expected.json > /dev/null`,
+  `work=$(mktemp -d); cat /app/out > "$work/got"; paste "$work/got" /tests/expected | awk '$1 != $2 { exit 1 }'`,
+  `got=$(cat /app/out); echo "$got 3.14" | awk '{ d = $1 - $2; exit !(d * d < 0.01) }'`,
+  `got=$(cat /app/out); awk '{ exit !($1 == $2) }' <<< "$got $(cat /tests/expected)"`,
+  `got=$(cat /app/out); printf '%s %s\\n' "$got" 5 | awk '{ exit !($1 == $2) }'`,
   `pairs() { paste "$1" "$2"; }; pairs /app/out /tests/expected | awk '$1 != $2 { exit 1 }'`,
 ])('a script that joins the submission with what it expects is weak: %s', async (lines) => {
   const reason =
-    'tests/test.sh joins files of the submission and of the tests, so that the submission can pose as both.'
+    'tests/test.sh joins texts of the submission and of the tests, so that the submission can pose as both.'
   expect(await estimate(lines)).toEqual({ strength: 'weak', reason })
 })
 
@@ -34,6 +41,9 @@ test.each([
   `cat /app/out /tests/expected; cmp -s /app/out /tests/expected`,
   `diff <(sort /app/out) <(sort /tests/expected) > /dev/null`,
   `grep -qx -f /tests/pattern /app/out`,
+  `got=$(cat /app/out); echo "3.14 $got" | awk '{ d = $1 - $2; exit !(d * d < 0.01) }'`,
+  `got=$(cat /app/out); echo "$got" | awk '{ exit !($1 == 5) }'`,
+  `got=$(cat /app/out); echo "the answer is $got, not 5" | tee /logs/verifier/log; cmp -s /app/out /tests/expected`,
 ])('a script that keeps the submission and what it expects apart is standard: %s', async (lines) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'standard' })
 })
@@ -41,6 +51,7 @@ test.each([
 test.each([
   'cd /tests/expected; cd /app/data; cmp -s a.csv /tests/expected/a.csv',
   'cd "/tests"; data=/app/data; cd "$data"; cmp -s a.csv /tests/a.csv',
+  'cd /tests; diff <(cd /app/data; cat a.csv) /tests/a.csv > /dev/null',
   'check() { cd /app/data; cmp -s a.csv /tests/a.csv; }; cd /tests; check',
 ])('a script that does not notice that cd to the submission fails is weak: %s', async (lines) => {
   const reason =
