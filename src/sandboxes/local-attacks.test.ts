@@ -1,8 +1,19 @@
+import { readdirSync, readlinkSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { collected, openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
 
 const DEEP = 'cd /tmp; N=$(printf %0200d 0); for i in $(seq 1 60); do mkdir $N && cd $N || break; done'
+
+/** Lists the pipes with the output of sandboxes that this process has open. */
+const listOutputPipes = (): string[] =>
+  readdirSync('/proc/self/fd').flatMap((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`).match(/.*\/output(?: \(deleted\))?$/)?.[0] ?? []
+    } catch {
+      return []
+    }
+  })
 
 for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : []) {
   test(`${runtime}: a sandbox cannot open a program of this machine for writing`, async () => {
@@ -21,6 +32,15 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
     await sandbox.remove()
     expect(await subject.leftovers(sandbox.id)).toEqual([])
     expect(await subject.provider.reap()).toBe(0)
+  })
+
+  test(`${runtime}: a sandbox that cannot start because of its files leaves no pipe open`, async () => {
+    await using subject = await createLocalSubject(runtime)
+    await using fixture = await openCaseContext(subject)
+    const { sandbox } = await fixture.run('rm -rf /app; ln -s app /app', { workdir: '/' })
+    const baseFilesystem = { kind: 'snapshot' as const, from: sandbox.stopped, without: [] }
+    await expect(fixture.run('true', { workdir: '/app', baseFilesystem })).rejects.toThrow()
+    await expect.poll(listOutputPipes).toEqual([])
   })
 
   test(`${runtime}: a sandbox without a network cannot connect to the host`, async () => {

@@ -113,12 +113,29 @@ async function createSandbox(
   logStep(host, spec, 'mount')
 
   const output = await copyOutput(join(files.folder, 'output'), spec.outputFile, spec.limits.outputBytes)
-  if (hasControl(spec)) resources.control = await openControl(files.folder, namespaceProcess)
+  try {
+    return await launchSandbox({ host, spec, resources, namespaceProcess, output, binds })
+  } catch (error) {
+    // Without a writer the pipe has no end, and its reader would keep this process alive.
+    await output.finish()
+    throw error
+  }
+}
+
+type PreparedSandbox = Pick<LocalRunningSandbox, 'host' | 'spec' | 'resources' | 'output'> & {
+  namespaceProcess: NamespaceProcess
+  binds: string[]
+}
+
+async function launchSandbox(prepared: PreparedSandbox): Promise<Sandbox> {
+  const { host, spec, resources, namespaceProcess, output, binds } = prepared
+  if (hasControl(spec)) resources.control = await openControl(resources.files.folder, namespaceProcess)
   const launched = await launchWith[host.runtime](await planLaunch({ host, spec, namespaceProcess, resources, binds }))
   logStep(host, spec, 'launch')
   if (spec.ports.length > 0) {
+    const network = spec.network ? localNetworkOf(spec.network.sandboxNetwork) : undefined
     resources.servers.push(
-      ...(await openPorts(buildEnterNetworkArgs(launched.init.pid, host.rootless, localNetwork), spec.ports)),
+      ...(await openPorts(buildEnterNetworkArgs(launched.init.pid, host.rootless, network), spec.ports)),
     )
     await launched.begin()
     logStep(host, spec, 'ports')
