@@ -136,10 +136,10 @@ const PERCENT = /((?:self\.)?[A-Za-z_]\w*) ?% ?(\{|dict\(|[A-Za-z_]\w*)/g
 
 /** Finds a template of the submission. It can name the expected value, if that is among the values that are filled in. */
 function findTemplate(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
-  const isForeign = (template: string): boolean => evaluate(flow, scope, template).origins.size > 0
+  const isSubmitted = (template: string): boolean => evaluate(flow, scope, template).origins.size > 0
   const isFilled =
-    code.matchAll(FILLING).some(([, template = '']) => isForeign(template)) ||
-    code.matchAll(PERCENT).some(([, template = '', values = '']) => hasKeys(flow, values) && isForeign(template))
+    code.matchAll(FILLING).some(([, template = '']) => isSubmitted(template)) ||
+    code.matchAll(PERCENT).some(([, template = '', values = '']) => hasKeys(flow, values) && isSubmitted(template))
   return isFilled ? 'fills in a template of the submission' : undefined
 }
 
@@ -151,7 +151,7 @@ const SETTING = /(?<![\w.])setattr\s*\(/g
 
 /** Finds an attribute whose name is computed: a name of the submission can replace one with which the tests compare. */
 const findOverwrite = (flow: PythonFlow, code: string): string | undefined =>
-  listCalls(flow, code, SETTING).some(([, name = '']) => !/^'\d+'$/.test(name))
+  listCalls(flow, code, SETTING).some(({ args: [, name = ''] }) => !/^'\d+'$/.test(name))
     ? 'sets an attribute that the submission can name'
     : undefined
 
