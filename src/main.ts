@@ -25,7 +25,7 @@ import { limitGeneration } from './taskgen/pipeline/enqueue.ts'
 import { limitDeliveries } from './webhooks/emit.ts'
 import { refreshBuild } from './workspace-app/build.ts'
 import { createOperatorKeyTest } from './workspaces/authenticate.ts'
-import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspaces.ts'
+import { createFirstWorkspace, ensureBootstrapKey, findMemoryShare } from './workspaces/workspaces.ts'
 
 /**
  * `serve` runs everything in one process. Each of the others runs one part; any number of processes share one database.
@@ -173,7 +173,8 @@ function startWorkers(services: Services, mayClaim: () => boolean): () => Promis
   // Trials have separate workers, so that trials that take hours do not delay a submission. A sandbox's worker runs only
   // while the sandbox is available; otherwise other processes run its trials.
   const capabilities = reportCapabilities({ db: database.db, log }, services.sandboxes, (name, available) => {
-    if (available) sandboxWorkers.set(name, addWorker(sandboxJobs(services, name)))
+    if (available)
+      sandboxWorkers.set(name, addWorker(sandboxJobs(services, name), { firstJobSlots: config.workerSlots }))
     else void sandboxWorkers.get(name)?.stop(GRACE_MS)
   })
   const sum = (name: 'running' | 'done' | 'failed') => workers.reduce((all, worker) => all + worker.counts()[name], 0)
@@ -197,6 +198,7 @@ const DELIVERY_SLOTS = 64
 
 const toWorkerLimits = ({ workerMemoryMb, workerStartsPerSecond }: Config) => ({
   memoryMb: workerMemoryMb,
+  groupMemoryShare: findMemoryShare,
   startsPerSecond: workerStartsPerSecond,
 })
 

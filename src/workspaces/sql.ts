@@ -20,6 +20,11 @@ export const findWorkspace = (db: Db, login: string) =>
 
 export const findAnyWorkspace = (db: Db) => db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()
 
+/** Returns whether there are at least two workspaces. */
+export async function hasSeveralWorkspaces(db: Db): Promise<boolean> {
+  return (await db.selectFrom('workspaces').select('id').limit(2).execute()).length > 1
+}
+
 export const listWorkspaceRows = (db: Db, limit = 1_000_000) =>
   db.selectFrom('workspaces').selectAll().orderBy('created_at').limit(limit).execute()
 

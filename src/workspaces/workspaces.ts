@@ -10,6 +10,7 @@ import {
   findAnyWorkspace,
   findKeyByHash,
   findWorkspace,
+  hasSeveralWorkspaces,
   insertWorkspace,
   listWorkspaceRows,
   promoteKey,
@@ -98,3 +99,6 @@ export async function setVerified(tx: Db, login: string, isVerified: boolean): P
 }
 
 export const listWorkspaces = (db: Db): Promise<{ id: string; login: string }[]> => listWorkspaceRows(db)
+
+/** Returns the part of a host's memory that the jobs of one workspace may take: all of it while there is no other workspace. */
+export const findMemoryShare = async (db: Db): Promise<number> => ((await hasSeveralWorkspaces(db)) ? 0.5 : 1)

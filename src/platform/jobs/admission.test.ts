@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { admit, type QueueClass, type QueueState, type WorkerCapacity } from './admission.ts'
+import { ALL_MEMORY_MB, admit, type QueueClass, type QueueState, type WorkerCapacity } from './admission.ts'
 
 const empty: QueueState = { queueClasses: [], running: [], limits: [], turns: [], memoryMbTaken: 0 }
 const ample: WorkerCapacity = { slots: 8, starts: 100, memoryMb: 100_000 }
@@ -119,6 +119,37 @@ test('a big job that also waits for a key reserves no memory', () => {
   const running = [{ fairGroup: 'w/other', limitKeys: ['full'], jobs: 1 }]
   const limits = [{ key: 'full', slots: 1 }]
   expect(taken({ queueClasses, running, limits, memoryMbTaken: 300 }, { memoryMb: 1_000 })).toEqual({ small: 7 })
+})
+
+test('a group takes no more than its share of the memory, whatever its jobs declare', () => {
+  const queueClasses = [
+    newClass('greedy', { memoryMb: 200, fairGroup: 'greedy/' }),
+    newClass('huge', { memoryMb: 5_000, fairGroup: 'huge/' }),
+  ]
+  const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
+  expect(taken({ queueClasses }, capacity)).toEqual({ greedy: 2, huge: 1 })
+  const running = [{ fairGroup: 'huge/', limitKeys: [], jobs: 1, memoryMb: 500 }]
+  expect(taken({ queueClasses, running, memoryMbTaken: 500 }, capacity)).toEqual({ greedy: 2 })
+})
+
+test('a group that has taken its share of the memory reserves none', () => {
+  const queueClasses = [
+    newClass('greedy', { memoryMb: 500, fairGroup: 'greedy/' }),
+    newClass('other', { memoryMb: 400, fairGroup: 'other/', rank: 500 }),
+  ]
+  const running = [
+    { fairGroup: 'greedy/', limitKeys: [], jobs: 1, memoryMb: 500 },
+    { fairGroup: 'other/', limitKeys: [], jobs: 2, memoryMb: 0 },
+  ]
+  const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
+  expect(taken({ queueClasses, running, memoryMbTaken: 500 }, capacity)).toEqual({ other: 1 })
+})
+
+test('a job that has to run alone waits for the memory of all groups', () => {
+  const queueClasses = [newClass('alone', { memoryMb: ALL_MEMORY_MB })]
+  const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
+  expect(taken({ queueClasses, memoryMbTaken: 1 }, capacity)).toEqual({})
+  expect(taken({ queueClasses }, capacity)).toEqual({ alone: 1 })
 })
 
 test('a job that needs more memory than the host runs there alone', () => {

@@ -1,3 +1,6 @@
+/** Memory of a job that runs alone on its host. More than any host has. */
+export const ALL_MEMORY_MB = 2_147_483_647
+
 /** Queued jobs with the same priority, fair group, limits and memory. Within a class the oldest job starts first. */
 export type QueueClass = {
   id: string
@@ -21,25 +24,41 @@ export type QueueState = {
   memoryMbTaken: number
 }
 
-/** Running jobs of one fair group with the same limits. `ownJobs` of them run in the worker that claims. */
-type RunningJobs = { fairGroup: string; limitKeys: readonly string[]; jobs: number; ownJobs?: number | undefined }
+/** Running jobs of one fair group with the same limits. */
+type RunningJobs = {
+  fairGroup: string
+  limitKeys: readonly string[]
+  jobs: number
+  /** Number of these jobs that run in the worker that claims. */
+  ownJobs?: number | undefined
+  /** Memory that these jobs take on the host of the worker that claims. */
+  memoryMb?: number | undefined
+}
 
 /**
- * Free capacity of a worker. `starts` and `memoryMb` limit only jobs that declare memory. `sharedSlots` limits outer groups
- * of which this worker runs a job already. Default: all slots.
+ * Free capacity of a worker. `starts`, `memoryMb` and `groupMemoryMb` limit only jobs that declare memory.
+ * `sharedSlots` limits outer groups of which this worker runs a job already. Default: all slots.
  */
-export type WorkerCapacity = { slots: number; sharedSlots?: number | undefined; starts: number; memoryMb: number }
+export type WorkerCapacity = {
+  slots: number
+  sharedSlots?: number | undefined
+  starts: number
+  memoryMb: number
+  /** Maximum memory of one outer group on the host. No job counts as more. Default: `memoryMb`. */
+  groupMemoryMb?: number | undefined
+}
 
 /** Number of jobs to start from each queue class, and the fair groups of these jobs, the most recently served last. */
 export type JobAdmission = { jobCounts: Map<string, number>; served: string[] }
 
-type FairGroup = { name: string; running: number; ownRunning: number; served: number }
+type FairGroup = { name: string; running: number; ownRunning: number; memoryMb: number; served: number }
 type AdmissionCandidate = QueueClass & { taken: number; outer: FairGroup; inner: FairGroup }
 
 type RemainingCapacity = WorkerCapacity & {
   sharedSlots: number
   limits: Map<string, number>
   hostMemoryMb: number
+  groupMemoryMb: number
   turn: number
   hasReservation: boolean
 }
@@ -75,6 +94,7 @@ function toRemainingCapacity(
     sharedSlots: capacity.sharedSlots ?? capacity.slots,
     memoryMb: capacity.memoryMb - memoryMbTaken,
     hostMemoryMb: capacity.memoryMb,
+    groupMemoryMb: capacity.groupMemoryMb ?? capacity.memoryMb,
     limits: slots,
     turn: Math.max(0, ...turns.map((turn) => turn.served)),
     hasReservation: false,
@@ -84,15 +104,16 @@ function toRemainingCapacity(
 function listCandidates({ queueClasses, running, limits, turns }: QueueState): AdmissionCandidate[] {
   const groups = new Map<string, FairGroup>()
   const getGroup = (name: string): FairGroup => {
-    const group = groups.get(name) ?? { name, running: 0, ownRunning: 0, served: 0 }
+    const group = groups.get(name) ?? { name, running: 0, ownRunning: 0, memoryMb: 0, served: 0 }
     groups.set(name, group)
     return group
   }
   for (const { fairGroup, served } of turns) getGroup(fairGroup).served = served
-  for (const { fairGroup, jobs, ownJobs = 0 } of running) {
+  for (const { fairGroup, jobs, ownJobs = 0, memoryMb = 0 } of running) {
     for (const group of [toOuterGroup(fairGroup), fairGroup].map(getGroup)) {
       group.running += jobs
       group.ownRunning += ownJobs
+      group.memoryMb += memoryMb
     }
   }
   const paused = new Set(limits.filter((limit) => limit.slots === 0).map((limit) => limit.key))
@@ -131,16 +152,27 @@ const nextRank = ({ ranks, taken }: AdmissionCandidate): number => ranks[taken] 
 const mayTakeSlot = ({ outer }: AdmissionCandidate, { sharedSlots }: RemainingCapacity): boolean =>
   sharedSlots > 0 || outer.ownRunning === 0
 
-const fitsCapacity = (candidate: QueueClass, remaining: RemainingCapacity): boolean =>
+const fitsCapacity = (candidate: AdmissionCandidate, remaining: RemainingCapacity): boolean =>
   hasSlots(candidate, remaining) &&
-  (candidate.memoryMb === 0 || (remaining.starts > 0 && requiredMemoryMb(candidate, remaining) <= remaining.memoryMb))
+  (candidate.memoryMb === 0 ||
+    (remaining.starts > 0 &&
+      requiredMemoryMb(candidate, remaining) <= remaining.memoryMb &&
+      isWithinShare(candidate, remaining)))
 
 const hasSlots = ({ limitKeys }: QueueClass, { limits }: RemainingCapacity): boolean =>
   limitKeys.every((key) => (limits.get(key) ?? 1) > 0)
 
-/** A job that needs more memory than the whole host runs there alone. */
-const requiredMemoryMb = ({ memoryMb }: QueueClass, { hostMemoryMb }: RemainingCapacity): number =>
-  Math.min(memoryMb, hostMemoryMb)
+/**
+ * No outer group takes more than its share of the memory, so that jobs of one group that run for hours do not stop all
+ * others. A job that has to run alone takes the memory of the whole host.
+ */
+const isWithinShare = (candidate: AdmissionCandidate, remaining: RemainingCapacity): boolean =>
+  candidate.memoryMb === ALL_MEMORY_MB ||
+  candidate.outer.memoryMb + requiredMemoryMb(candidate, remaining) <= remaining.groupMemoryMb
+
+/** A job that needs more memory than its group may take counts as that much. */
+const requiredMemoryMb = ({ memoryMb }: QueueClass, { hostMemoryMb, groupMemoryMb }: RemainingCapacity): number =>
+  memoryMb === ALL_MEMORY_MB ? hostMemoryMb : Math.min(memoryMb, groupMemoryMb)
 
 function takeJob(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   next.taken += 1
@@ -154,15 +186,22 @@ function takeJob(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   remaining.slots -= 1
   remaining.sharedSlots -= 1
   if (next.memoryMb === 0) return
+  const memoryMb = requiredMemoryMb(next, remaining)
+  for (const group of [next.outer, next.inner]) group.memoryMb += memoryMb
   remaining.starts -= 1
-  remaining.memoryMb -= requiredMemoryMb(next, remaining)
+  remaining.memoryMb -= memoryMb
 }
 
 /**
  * Reserves capacity for a job that does not fit yet, so that small jobs cannot starve it. Only the first such job
- * gets a reservation, so that little capacity stays idle. It reserves memory only if it does not also wait for slots.
+ * gets a reservation, so that little capacity stays idle. It reserves memory only if it does not also wait for slots,
+ * and only that of its own group if the group has to end other jobs first.
  */
 function reserveCapacity(next: AdmissionCandidate, remaining: RemainingCapacity): void {
+  if (!isWithinShare(next, remaining)) {
+    if (hasSlots(next, remaining)) next.outer.memoryMb += requiredMemoryMb(next, remaining)
+    return
+  }
   if (remaining.hasReservation) return
   remaining.hasReservation = true
   if (hasSlots(next, remaining)) remaining.memoryMb -= requiredMemoryMb(next, remaining)

@@ -1,6 +1,6 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely'
 import { type Db, executePrepared } from '../db/db.ts'
-import type { JobAdmission, QueueState } from './admission.ts'
+import { ALL_MEMORY_MB, type JobAdmission, type QueueState } from './admission.ts'
 import { hasNoSession } from './workers/sql.ts'
 
 export type NewJob = {
@@ -29,7 +29,15 @@ export type ClaimedJob = {
   leaseId: string
 }
 
-export type Claimer = { workerId: string; host: string; types: readonly string[]; slots: number; leaseMs: number }
+export type Claimer = {
+  workerId: string
+  host: string
+  types: readonly string[]
+  slots: number
+  leaseMs: number
+  /** Maximum memory that one job counts as, unless it runs alone. Default: no limit. */
+  groupMemoryMb?: number | undefined
+}
 type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
 
 export const CHANNEL = 'assay_jobs'
@@ -168,7 +176,9 @@ export const lockClaims = (tx: Db) =>
 const selectQueueHeads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
 
 /** Reads everything admission needs. Its cost grows with queue classes and running jobs, not with queued jobs. */
-export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<QueueState & { startsMsAgo: number[] }>`
+export const queueQuery = ({ types, slots, host, workerId, groupMemoryMb }: Claimer) => sql<
+  QueueState & { startsMsAgo: number[] }
+>`
   with recursive walk as (
     -- Loose index scan: the oldest job of each queue class.
     (${selectQueueHeads} order by queue_class, run_at, id limit 1)
@@ -192,14 +202,16 @@ export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<Que
   ), running as (
     -- Counted each time: a counter could drift.
     select fair_group, limit_keys, count(*) as jobs, count(*) filter (where worker_id = ${workerId}) as own_jobs,
-      sum(memory_mb) filter (where worker_id = ${workerId} or host = ${host}) as memory_mb
+      coalesce(sum(case memory_mb when ${ALL_MEMORY_MB}::int then memory_mb
+        else least(memory_mb, ${groupMemoryMb ?? null}::float8) end)
+        filter (where worker_id = ${workerId} or host = ${host}), 0) as memory_mb
     from jobs left join workers on workers.id = worker_id where state = 'running' group by fair_group, limit_keys
   )
   select
     (select coalesce(json_agg(json_build_object('id', queue_class, 'priority', priority, 'fairGroup', fair_group,
       'limitKeys', limit_keys, 'memoryMb', memory_mb, 'ranks', ranks)), '[]') from ranked) as "queueClasses",
     (select coalesce(json_agg(json_build_object('fairGroup', fair_group, 'limitKeys', limit_keys, 'jobs', jobs,
-      'ownJobs', own_jobs)), '[]') from running) as running,
+      'ownJobs', own_jobs, 'memoryMb', memory_mb)), '[]') from running) as running,
     (select coalesce(sum(memory_mb), 0)::int8 from running) as "memoryMbTaken",
     -- A key without a limit of its own has the limit of its first word.
     (select coalesce(json_agg(json_build_object('key', wanted.key, 'slots', coalesce(own.slots, common.slots))), '[]')
@@ -322,8 +334,6 @@ export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean
 
 /** Number of deaths after which a job runs alone: its neighbours may be the cause, or may suffer from it. */
 const ALONE_AFTER_DEATHS = 2
-/** More than any host has. A job that needs more memory than its host runs there alone. */
-const ALL_MEMORY_MB = 2_147_483_647
 
 type DeadWorkers = {
   /** Workers that have no session and did not report for this long are dead. */

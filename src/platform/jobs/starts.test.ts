@@ -115,3 +115,28 @@ test('a worker never exceeds the memory of its host, and a big job is not overta
   expect(order.indexOf('900')).toBe(3)
   expect(most.memoryMb).toBe(900)
 })
+
+test('jobs of one workspace that never end leave slots and memory for the first job of another', async () => {
+  await using database = await effectsDatabase()
+  const gate = createGate()
+  const begun: string[] = []
+  const handlers = [
+    createNoteHandler(async ({ payload: { text } }) => {
+      begun.push(text)
+      if (text !== 'honest') await gate.opened
+    }),
+  ]
+  const toJobs = (count: number, text: string, memoryMb: number) =>
+    Array.from({ length: count }, () => ({ payload: { text }, fairGroup: `${text}/`, memoryMb }))
+  const options = { handlers, slots: 2, firstJobSlots: 2, memoryMb: 1_000, groupMemoryShare: async () => 0.5 }
+  await using _worker = testWorker(database, options)
+  await enqueueAll(database.db, noteJob, toJobs(3, 'small', 50))
+  await eventually(() => begun).toEqual(['small', 'small'])
+  await enqueueAll(database.db, noteJob, toJobs(2, 'huge', 500_000))
+  await eventually(() => begun).toEqual(['small', 'small', 'huge'])
+  await enqueueAll(database.db, noteJob, toJobs(2, 'honest', 300))
+  await eventually(() => begun.filter((text) => text === 'honest')).toHaveLength(2)
+  expect(begun).toHaveLength(5)
+  gate.open()
+  await eventually(() => jobRows(database)).toEqual([])
+})

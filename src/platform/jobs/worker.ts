@@ -42,6 +42,8 @@ export type WorkerOptions = {
   startsPerSecond?: number | undefined
   /** Maximum memory of those jobs together, over all workers of this host. Default: no limit. */
   memoryMb?: number | undefined
+  /** Called before each claim. Returns the part of that memory which one outer fair group may take. Default: all of it. */
+  groupMemoryShare?: ((db: Db) => Promise<number>) | undefined
   /** Called before each claim. Returns false while this process must not start jobs. Default: always true. */
   mayClaim?: (() => boolean) | undefined
   log: JobLog
@@ -216,6 +218,7 @@ async function claimFreeSlots(state: WorkerState): Promise<void> {
   const sharedSlots = options.slots - state.running.size
   const slots = Math.min(CLAIM_MAX, sharedSlots + (options.firstJobSlots ?? 0))
   if (slots <= 0) return
+  const share = await options.groupMemoryShare?.(state.ownDatabase.db)
   const claimedAt = performance.now()
   const { jobs, nextStartMs = pollMs } = await claim(state.ownDatabase.db, {
     workerId: worker.id,
@@ -225,6 +228,7 @@ async function claimFreeSlots(state: WorkerState): Promise<void> {
     sharedSlots,
     startsPerSecond: options.startsPerSecond,
     memoryMb: options.memoryMb,
+    groupMemoryMb: options.memoryMb && share && options.memoryMb * share,
     leaseMs,
   })
   // A queued job may be waiting for the next start that the rate allows.
@@ -343,6 +347,7 @@ export async function claim(db: Db, options: ClaimOptions): Promise<ClaimResult>
     sharedSlots,
     startsPerSecond = Number.POSITIVE_INFINITY,
     memoryMb = Number.POSITIVE_INFINITY,
+    groupMemoryMb,
   } = options
   const claimer = { ...options, host: options.host ?? '' }
   return db.transaction().execute(async (tx) => {
@@ -350,7 +355,7 @@ export async function claim(db: Db, options: ClaimOptions): Promise<ClaimResult>
     const { rows: queues } = await executePrepared(tx, queueQuery(claimer))
     const { startsMsAgo = [], ...queue } = queues[0] ?? EMPTY_QUEUE
     const startsLeft = startsPerSecond - startsMsAgo.length
-    const admission = admit(queue, { slots, sharedSlots, starts: startsLeft, memoryMb })
+    const admission = admit(queue, { slots, sharedSlots, starts: startsLeft, memoryMb, groupMemoryMb })
     const { rows: jobs } =
       admission.jobCounts.size > 0 ? await executePrepared(tx, takeQuery(claimer, admission)) : { rows: [] }
     const started = jobs.filter((job) => job.memoryMb > 0).length
