@@ -30,7 +30,7 @@ import {
 } from '../taskgen/schema.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { enqueueImport, storeArchive, toImportJobId } from './import.ts'
-import { archiveGone, type BatchRun } from './schema.ts'
+import { archiveGone, type BatchRun, importsFull } from './schema.ts'
 import type { TaskTally } from './sql.ts'
 import * as rows from './sql.ts'
 import { toValidationJobId } from './validate.ts'
@@ -38,22 +38,36 @@ import { toValidationJobId } from './validate.ts'
 export const { hasOpenBatches } = rows
 
 type ImportBatchDeps = { db: Db; blobs: Blobs }
-type ImportBatchInput = { repository: number; path: string; db: Db }
+type ImportBatchInput = { repository: number; path: string; bytes: number; db: Db }
 
 /**
  * Creates a batch from an archive. `db` may be a transaction that also stores the response. The archive is stored before
  * the batch; without a batch it is removed later.
  */
-export async function importBatch(deps: ImportBatchDeps, by: AuditActor, { repository, path, db }: ImportBatchInput) {
+export async function importBatch(
+  deps: ImportBatchDeps,
+  by: AuditActor,
+  { repository, path, bytes, db }: ImportBatchInput,
+) {
+  await requireImportQuota(db, by.workspaceId, bytes)
   const id = newId()
   const archive = await storeArchive(deps, id, path)
   const run = await transact(db, async (tx) => {
-    const row = await rows.insertBatch(tx, { id, repository, archive })
+    const row = await rows.insertBatch(tx, { id, repository, archive, archive_bytes: bytes })
     await enqueueImport(tx, id)
     await record(tx, { ...by, action: 'batch.imported', subject: toRunId(id) })
     return toBatchRun(row, [])
   })
   return { runId: run.runId, run }
+}
+
+const GIB = 1024 ** 3
+const IMPORTED_BYTES_MAX = 4 * GIB
+
+/** Checked before the archive is stored. Archives that arrive at the same time may exceed the quota together. */
+async function requireImportQuota(db: Db, workspaceId: string, bytes: number): Promise<void> {
+  if ((await rows.sumImportedBytes(db, workspaceId)) + bytes <= IMPORTED_BYTES_MAX) return
+  throw new Problem(importsFull, `A workspace can store at most ${IMPORTED_BYTES_MAX / GIB} GiB of imports.`)
 }
 
 type CreateBatchInput = { repository: number; options: GenerationOptions; request: NewBatch }

@@ -166,3 +166,14 @@ test('the same files with other modes do not change stored tasks', async () => {
   expect(await lab.tasks(body.runId)).toMatchObject([{ state: 'ready', digest }])
   expect(await archive()).toBe(before)
 })
+
+test('answers 409 when the imports of a workspace take more than 4 GiB, and stores nothing of the archive', async () => {
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
+  await app.database.pool.query(`update batches set archive_bytes = $1 where 'batch-' || id = $2`, [4096 * MIB, runId])
+  const before = [await batches(), filesIn('blobs').length]
+  const refused = await post(buildArchive({ hello: smallTask() }), 'application/gzip')
+  expect(refused).toMatchObject({ status: 409, body: { code: 'imports_full' } })
+  expect([await batches(), filesIn('blobs').length]).toEqual(before)
+  await app.database.pool.query(`update batches set archive_bytes = 0 where 'batch-' || id = $1`, [runId])
+  expect(await post(buildArchive({ hello: smallTask() }), 'application/gzip')).toMatchObject({ status: 202 })
+})

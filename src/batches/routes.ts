@@ -83,10 +83,7 @@ function startRoutes(deps: BatchRoutesDeps): Route[] {
       schema.importBatch,
       ({ caller, params }) => requireRepository(deps, toAuditActor(caller), toRepositoryRef({ caller, params })),
       async ({ db, caller, upload, requestId }, { key }) =>
-        reply(
-          202,
-          await importBatch(deps, toAuditActor(caller, requestId), { repository: key, path: upload.path, db }),
-        ),
+        reply(202, await importBatch(deps, toAuditActor(caller, requestId), { ...upload, repository: key, db })),
     ),
     route(schema.cancelBatch, readPathBatch, async ({ db, caller, requestId }, row) =>
       reply(202, await cancelBatch(db, toAuditActor(caller, requestId), row)),

@@ -155,6 +155,14 @@ export const archiveGone = {
   meaning: 'The batch failed permanently, or was canceled more than a week ago. Import the archive again.',
 } as const satisfies ProblemKind
 
+export const importsFull = {
+  code: 'imports_full',
+  status: 409,
+  title: 'Import quota exceeded',
+  meaning:
+    'Archives count until a day after their tasks are listed, or a week after the batch was canceled; files of tasks count for as long as the batch exists.',
+} as const satisfies ProblemKind
+
 const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
 const BATCH = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}'
 const TASK = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}'
@@ -206,7 +214,7 @@ export const importBatch = endpoint({
   upload: { mediaType: 'application/gzip', bytesMax: ARCHIVE_BYTES_MAX },
   creates: true,
   answers: { 202: z.object({ runId: z.string(), run: BatchRun }) },
-  problems: [codeHostUnavailable],
+  problems: [importsFull, codeHostUnavailable],
 })
 
 export const listBatches = endpoint({

@@ -5,8 +5,27 @@ import type { NewTask } from '../taskgen/assembly/screen-folder.ts'
 import type { TaskKey } from '../taskgen/pipeline/batch-state.ts'
 import { type Difficulty, OPEN_STATES, type Rejection, type TaskEvidence } from '../taskgen/schema.ts'
 
-export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
+type NewImport = { id: string; repository: number; archive: string; archive_bytes: number }
+
+export const insertBatch = (tx: Db, row: NewImport) =>
   tx.insertInto('batches').values(row).returningAll().executeTakeFirstOrThrow()
+
+/** Sums up the bytes that the imports of a workspace take: stored archives, and the files of their tasks. */
+export async function sumImportedBytes(db: Db, workspaceId: string): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`
+    with imports as (
+      select batches.* from batches join repositories on repositories.key = batches.repository
+      where repositories.workspace_id = ${workspaceId} and batches.generation is null
+    )
+    select (
+      -- An archive that its batch has released is deleted a day after it was stored.
+      (select coalesce(sum(archive_bytes), 0) from imports
+        where archive is not null or created_at > now() - interval '1 day')
+      + (select coalesce(sum(bytes), 0) from task_contents where digest in (
+        select batch_tasks.digest from batch_tasks join imports on imports.id = batch_tasks.batch))
+    )::int8 as bytes`.execute(db)
+  return rows[0]?.bytes ?? 0
+}
 
 type NewGeneratedBatch = {
   id: string

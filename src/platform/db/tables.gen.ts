@@ -74,6 +74,7 @@ export interface BatchCredentials {
 export interface Batches {
   again: Generated<boolean>;
   archive: string | null;
+  archive_bytes: Generated<number>;
   budget_micros: number | null;
   created_at: Generated<Timestamp>;
   discovered: number | null;
