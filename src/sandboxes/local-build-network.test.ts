@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -8,6 +10,7 @@ import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
 import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { createLog } from '../platform/log.ts'
 import { parseAllowedHost } from './egress/rules.ts'
+import { pullWithBuildah } from './local/buildah.ts'
 import { createLocalProvider, type LocalOptions } from './local.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -75,4 +78,25 @@ test.each(BUILDERS)('%s: a build reaches the hosts and ports that the operator l
   expect(output).toMatch(/ 200 OK[\s\S]*a package[\s\S]* 403 Forbidden/)
   expect(other.requests).toEqual([])
   expect(lines.at(-1)).toMatch(new RegExp(`^127.0.0.1:${other.port} was refused .* ASSAY_BUILD_HOSTS\\.$`))
+})
+
+test('buildah pulls in the network of a build, so that a registry cannot lead it to an internal address', async () => {
+  let connections = 0
+  const internal = createServer((socket) => {
+    connections += 1
+    socket.destroy()
+  }).listen(0, '127.0.0.1')
+  await using _closed = { [Symbol.asyncDispose]: async () => void internal.close() }
+  await once(internal, 'listening')
+  const { port } = internal.address() as AddressInfo
+  const pull = (options: { buildHosts?: [] }) =>
+    pullWithBuildah({ folder: join(dataFolder, 'pulls') }, `127.0.0.1:${port}/image`, {
+      signal: AbortSignal.timeout(60_000),
+      onLog: () => {},
+      ...options,
+    })
+  await expect(pull({ buildHosts: [] })).rejects.toThrow()
+  expect(connections).toBe(0)
+  await expect(pull({})).rejects.toThrow()
+  expect(connections).toBeGreaterThan(0)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasPrivateRegistry, leadsToPrivateRegistry } from './image-registry.ts'
+import { hasPrivateRegistry, isListedRegistry, leadsToPrivateRegistry } from './image-registry.ts'
 
 test.each([
   '127.0.0.1:5000/a/b',
@@ -59,4 +59,13 @@ test('a name that resolves to a private address is refused unless the address is
   expect(await judge('8.8.8.8')).toBe(false)
   expect(await judge('10.0.0.1')).toBe(false)
   expect(await judge()).toBe(false)
+})
+
+test('a registry is listed only by its own name or address, and its port', () => {
+  const allowed = [
+    { host: 'registry.example.org', port: 5000 },
+    { host: '10.0.0.5', port: null },
+  ]
+  const listed = ['registry.example.org:5000/a', '10.0.0.5/a', 'registry.example.org/a', 'python:3', '10.0.0.6/a']
+  expect(listed.map((reference) => isListedRegistry(reference, allowed))).toEqual([true, true, false, false, false])
 })

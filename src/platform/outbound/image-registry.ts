@@ -25,6 +25,12 @@ export function hasPrivateRegistry(reference: string, allowed: readonly AllowedH
   return !mayBePublic(registry.host) || (isIP(registry.host) === 0 && !registry.host.includes('.'))
 }
 
+/** Returns whether the operator allows the registry of the image by its name or address. */
+export function isListedRegistry(reference: string, allowed: readonly AllowedHost[]): boolean {
+  const registry = parseRegistry(reference)
+  return registry !== undefined && registry !== 'invalid' && isAllowed(registry, registry.host, allowed)
+}
+
 /** Like `hasPrivateRegistry`, but also checks the addresses to which the name of the registry resolves. */
 export async function leadsToPrivateRegistry(
   reference: string,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { copyFile, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ignoreCode } from '../../platform/errors.ts'
-import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
+import { isListedRegistry, leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { buildOnce } from '../kernel/prepare-image.ts'
@@ -57,7 +57,9 @@ async function pull(
   if (!withBuildah) throw imageMissing(name)
   if (await leadsToPrivateRegistry(name, buildHosts, resolveName))
     throw imageMissing(name, new Error('Registries in private networks must be listed in ASSAY_BUILD_HOSTS.'))
-  const image = await pullWithBuildah(store, name, options).catch((error: unknown) => {
+  // A registry that the operator lists is trusted, and may be reached by other ways than the proxy of builds.
+  const pullOptions = isListedRegistry(name, buildHosts) ? options : { ...options, buildHosts }
+  const image = await pullWithBuildah(store, name, pullOptions).catch((error: unknown) => {
     throw error instanceof SandboxUnsupported ? error : imageMissing(name, error)
   })
   await nameImage(store, name, image)

@@ -100,6 +100,33 @@ async function runInNamespaces(
   return runLogged(program, args, { signal, onLog, env: network?.env ?? {} })
 }
 
+type NetworkedOptions = BuildahOptions & { buildHosts: readonly AllowedHost[] }
+
+/**
+ * Runs buildah in a network that contains only the egress proxy of builds. `toScript` gets the environment variables of
+ * the proxy.
+ */
+async function runInBuildNetwork(
+  toScript: (env: Record<string, string>) => string,
+  { buildHosts, ...options }: NetworkedOptions,
+): Promise<string> {
+  const namespaceProcess = await startNamespaceProcess({
+    rootless: false,
+    copyMountsOf: undefined,
+    cwd: '/',
+    network: 'isolated',
+  })
+  let network: LocalBuildNetwork | undefined
+  try {
+    network = await openBuildNetwork(namespaceProcess, { rootless: false, buildHosts, onLog: options.onLog })
+    const { env } = network
+    return await runInNamespaces(toScript(env), options, { namespaceProcess, env })
+  } finally {
+    network?.close()
+    await namespaceProcess.end()
+  }
+}
+
 /** Drops CAP_SYS_CHROOT: with it, a command could leave its root and reach all files of this machine. */
 const CHROOT_FLAGS = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 
@@ -123,22 +150,13 @@ async function buildUlimitFlags(): Promise<string[]> {
 export async function buildWithBuildah(
   store: ImageStore,
   { dockerfile, text, context, target, args, key, bases }: BuildRequest,
-  { buildHosts, ...options }: BuildahOptions & { buildHosts: readonly AllowedHost[] },
+  options: NetworkedOptions,
 ): Promise<StoredImage> {
   for (const base of bases) await provideBaseImage(store, base, options)
   const idFile = join(store.folder, await newDraft())
   const path = join(store.folder, await newDraft())
-  const namespaceProcess = await startNamespaceProcess({
-    rootless: false,
-    copyMountsOf: undefined,
-    cwd: '/',
-    network: 'isolated',
-  })
-  let network: LocalBuildNetwork | undefined
   try {
     await writeFile(path, text)
-    network = await openBuildNetwork(namespaceProcess, { rootless: false, buildHosts, onLog: options.onLog })
-    const { env } = network
     const flags = [
       ...CHROOT_FLAGS,
       ...(await buildUlimitFlags()),
@@ -152,15 +170,14 @@ export async function buildWithBuildah(
       path,
     ]
     if (target !== null) flags.push('--target', target)
-    const allArgs = { ...args, ...buildArgs(env, dockerfile) }
-    for (const [name, value] of Object.entries(allArgs)) flags.push('--build-arg', `${name}=${value}`)
-    // Output and errors of commands are logged in order.
-    const script = `${useNoNetavark(store)}${buildahCommand(store, 'build', ...flags, context)} >&2`
-    await runInNamespaces(script, options, { namespaceProcess, env })
+    await runInBuildNetwork((env) => {
+      const allArgs = Object.entries({ ...args, ...buildArgs(env, dockerfile) })
+      const argFlags = allArgs.flatMap(([name, value]) => ['--build-arg', `${name}=${value}`])
+      // Output and errors of commands are logged in order.
+      return `${useNoNetavark(store)}${buildahCommand(store, 'build', ...flags, ...argFlags, context)} >&2`
+    }, options)
     return await readBuiltImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
   } finally {
-    network?.close()
-    await namespaceProcess.end()
     for (const file of [idFile, path]) await rm(file, { force: true })
   }
 }
@@ -212,9 +229,19 @@ exit "\${code:-0}"`
   await runInNamespaces(script, options)
 }
 
-/** Pulls an image from a registry. */
-export async function pullWithBuildah(store: ImageStore, name: string, options: BuildahOptions): Promise<StoredImage> {
-  const text = await runInNamespaces(buildahCommand(store, 'pull', '--quiet', registryName(name)), options)
+/**
+ * Pulls an image from a registry. The registry chooses further addresses, for tokens and by redirects. With `buildHosts`,
+ * buildah reaches only what a build may reach; without, everything that the machine reaches.
+ */
+export async function pullWithBuildah(
+  store: ImageStore,
+  name: string,
+  { buildHosts, ...options }: BuildahOptions & Partial<NetworkedOptions>,
+): Promise<StoredImage> {
+  const command = buildahCommand(store, 'pull', '--quiet', registryName(name))
+  const text = buildHosts
+    ? await runInBuildNetwork(() => command, { ...options, buildHosts })
+    : await runInNamespaces(command, options)
   return readBuiltImage(store, text.trim().split('\n').at(-1) ?? '', name)
 }
 
