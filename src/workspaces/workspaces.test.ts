@@ -6,7 +6,7 @@ import { newId } from '../platform/ids.ts'
 import { findBrokenLink } from './audit.ts'
 import { isKey, newKey } from './key.ts'
 import * as schema from './schema.ts'
-import { createFirstWorkspace, ensureBootstrapKey } from './workspaces.ts'
+import { createFirstWorkspace, ensureBootstrapKey, findMemoryShare } from './workspaces.ts'
 
 test('the operator creates a workspace with its first key', async () => {
   await using app = await testApp()
@@ -26,6 +26,13 @@ test('the operator creates a workspace with its first key', async () => {
 test('the operator key gives access to no workspace', async () => {
   await using app = await testApp()
   expect((await app.call(schema.readWorkspace, { key: OPERATOR_KEY })).status).toBe(401)
+})
+
+test('jobs of one workspace may take all memory of a host until there is a second workspace', async () => {
+  await using app = await testApp()
+  expect(await findMemoryShare(app.database.db)).toBe(1)
+  await app.otherWorkspace()
+  expect(await findMemoryShare(app.database.db)).toBe(0.5)
 })
 
 test('without an operator key workspaces cannot be created', async () => {
