@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
-import { readOwnerId } from './kernel/ownership.ts'
+import { readOwnerId, reapScratchFolders } from './kernel/ownership.ts'
 import { createImageBuilder, discardBuilt, reapBuilds, testBuilder } from './kubernetes/build-image.ts'
 import { connectKubernetes, QuotaExceeded } from './kubernetes/client.ts'
 import type { Cluster } from './kubernetes/cluster.ts'
@@ -76,6 +76,7 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
     async reap(adoptableIds = new Set()) {
       const opened = await cluster()
       await reapBuilds(opened)
+      await reapScratchFolders(opened.folder)
       const removed = await reap(opened, adoptableIds)
       return removed + (await reapNetworks(opened))
     },

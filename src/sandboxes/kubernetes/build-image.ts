@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
@@ -7,6 +7,7 @@ import type { AccountFiles } from '../kernel/accounts.ts'
 import { findLayout } from '../kernel/cgroup.ts'
 import { listBaseNames } from '../kernel/dockerfile.ts'
 import { startNamespaceProcess } from '../kernel/namespace-process.ts'
+import { openScratchFolder } from '../kernel/ownership.ts'
 import { buildOnce, prepareInTime, treeDigest } from '../kernel/prepare-image.ts'
 import { shellCommand } from '../kernel/shell.ts'
 import { resolveBases } from '../local/base-images.ts'
@@ -43,6 +44,7 @@ export const createImageBuilder = (
   registry: connectRegistry(settings),
   storeDigests: new Map(),
   folderDigests: new Map(),
+  folderImages: new Map(),
   ...options,
 })
 
@@ -83,14 +85,16 @@ const IMAGE_NAME = /^[\w][\w./:@-]{0,254}$/
  */
 export async function prepareNamed(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
   if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`Invalid image name: ${JSON.stringify(name)}`)
-  const context = await mkdtemp(join(cluster.folder, 'named-'))
-  try {
-    await writeFile(join(context, 'Dockerfile'), `FROM ${name}\n`)
-    const source = { kind: 'dockerfile' as const, context, dockerfile: 'Dockerfile', target: null, args: {} }
-    return await prepareBuilt(cluster, source, options)
-  } finally {
-    await rm(context, { recursive: true, force: true })
+  await using context = await openScratchFolder(cluster.folder)
+  await writeFile(join(context.path, 'Dockerfile'), `FROM ${name}\n`)
+  const source = {
+    kind: 'dockerfile' as const,
+    context: context.path,
+    dockerfile: 'Dockerfile',
+    target: null,
+    args: {},
   }
+  return await prepareBuilt(cluster, source, options)
 }
 
 /**

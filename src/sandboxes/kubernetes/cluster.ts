@@ -47,7 +47,9 @@ export type ImageBuilder = {
   /** Digests in the store of the images that this process has pushed, by their digests in the registry. */
   storeDigests: Map<string, string>
   /** Digests of folders that never change, by path. */
-  folderDigests: Map<string, Promise<string>>
+  folderDigests: Map<string, string>
+  /** Images of such folders that are being pushed, or undefined for a while after a failure, by path. */
+  folderImages: Map<string, Promise<string | undefined>>
 }
 
 /** Returns the name of a sandbox's pod or of a sandbox network. An id may have characters that such a name may not. */

@@ -30,16 +30,14 @@ const mount = (isImmutable: boolean): Mount => ({
   isImmutable,
 })
 
-/** Finds the images of the mounts as a new worker does. */
-const prepare = (registry: object | undefined, mounts: Mount[]) =>
-  prepareFolderImages(
-    {
-      folder: top,
-      log: createLog('silent'),
-      builder: registry && createImageBuilder(RegistrySettings.parse(registry), { storeFolder: '', buildHosts: [] }),
-    },
-    mounts,
-  )
+/** Creates a worker that finds the images of mounts. */
+function openWorker(registry: object | undefined) {
+  const builder = registry && createImageBuilder(RegistrySettings.parse(registry), { storeFolder: '', buildHosts: [] })
+  const cluster = { folder: top, log: createLog('silent'), builder }
+  return (mounts: Mount[]) => prepareFolderImages(cluster, mounts)
+}
+
+const prepare = (registry: object | undefined, mounts: Mount[]) => openWorker(registry)(mounts)
 
 const toSettings = ({ host }: TestRegistry) => ({ repository: `${host}/assay`, insecure: true })
 
@@ -68,8 +66,8 @@ test('a changed folder is another image', async () => {
 
 test('concurrent sandboxes push a folder once', async () => {
   await using registry = await startRegistry()
-  const settings = toSettings(registry)
-  const names = await Promise.all(Array.from({ length: 5 }, () => prepare(settings, [mount(true)])))
+  const worker = openWorker(toSettings(registry))
+  const names = await Promise.all(Array.from({ length: 5 }, () => worker([mount(true)])))
   expect(new Set(names.map((images) => images.get(0))).size).toBe(1)
   expect(registry.requests.filter((line) => /^PUT \/v2\/assay\/manifests\//.test(line))).toHaveLength(1)
 })
@@ -114,10 +112,13 @@ test.each([
   expect((await prepare(settings, [mount(true)])).size).toBe(0)
 })
 
-test('with a registry that refuses pushes, folders are uploaded', async () => {
+test('with a registry that refuses pushes, folders are uploaded, and it is not asked again for a while', async () => {
   await using registry = await startServer(
     ({ method }, response) => void response.writeHead(method === 'GET' ? 404 : 403).end('read-only'),
   )
-  const settings = { repository: `127.0.0.1:${registry.port}/assay`, insecure: true }
-  expect((await prepare(settings, [mount(true)])).size).toBe(0)
+  const worker = openWorker({ repository: `127.0.0.1:${registry.port}/assay`, insecure: true })
+  expect((await worker([mount(true)])).size).toBe(0)
+  const asked = registry.requests.length
+  expect((await worker([mount(true)])).size).toBe(0)
+  expect(registry.requests).toHaveLength(asked)
 })

@@ -1,12 +1,13 @@
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdtemp, realpath, rm, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { create as pack } from 'tar'
-import { buildOnce, treeDigest } from '../kernel/prepare-image.ts'
+import { openScratchFolder } from '../kernel/ownership.ts'
+import { treeDigest } from '../kernel/prepare-image.ts'
 import type { Mount } from '../sandbox.ts'
 import type { Cluster, ImageBuilder } from './cluster.ts'
 import type { ManifestContent } from './registry.ts'
@@ -27,36 +28,53 @@ export async function prepareFolderImages(
   mounts: readonly Mount[],
 ): Promise<FolderImages> {
   const images = new Map<number, string>()
-  const { builder, log } = cluster
-  if (builder === undefined) return images
+  if (cluster.builder === undefined) return images
   for (const [index, mount] of mounts.entries()) {
     if (mount.kind !== 'folder' || !mount.isImmutable) continue
-    try {
-      images.set(index, await prepareFolderImage(builder, cluster.folder, mount.source))
-    } catch (error) {
-      log.warn({ error, folder: mount.source }, 'no image of a folder; it is uploaded to the pod')
-    }
+    const image = await findFolderImage(cluster.builder, cluster, mount.source)
+    if (image !== undefined) images.set(index, image)
   }
   return images
+}
+
+/** Time after a failure in which no sandbox of this process tries again. */
+const FAILURE_MEMORY_MS = 10 * 60_000
+
+/** Finds or pushes the image of a folder, once for concurrent sandboxes. Returns undefined if that fails. */
+async function findFolderImage(
+  builder: ImageBuilder,
+  { folder: temporary, log }: Pick<Cluster, 'folder' | 'log'>,
+  source: string,
+): Promise<string | undefined> {
+  const { folderImages } = builder
+  const running = folderImages.get(source)
+  if (running) return running
+  const preparing = prepareFolderImage(builder, temporary, source)
+    .then((image) => {
+      // The next sandbox asks the registry again, which may have deleted the image.
+      folderImages.delete(source)
+      return image
+    })
+    .catch((error: unknown) => {
+      log.warn({ error, folder: source }, 'no image of a folder; it is uploaded to every pod')
+      setTimeout(() => folderImages.delete(source), FAILURE_MEMORY_MS).unref()
+      return undefined
+    })
+  folderImages.set(source, preparing)
+  return preparing
 }
 
 async function prepareFolderImage(builder: ImageBuilder, temporary: string, source: string): Promise<string> {
   const { settings, registry, folderDigests } = builder
   const { repository, nodeRepository = repository } = settings
   const folder = await realpath(source)
-  const known = folderDigests.get(folder) ?? treeDigest(folder, { ignoresOwners: true })
-  folderDigests.set(folder, known)
-  known.catch(() => folderDigests.delete(folder))
-  const tag = `folder-${await known}`
-  const digest = await buildOnce(`${repository}:${tag}`, {
-    find: async () => (await registry.findManifest(tag))?.digest,
-    build: () => pushFolder(builder, { folder, tag, temporary }),
-    signal: NEVER_ABORTED,
-  })
+  const digestOfFiles = folderDigests.get(folder) ?? (await treeDigest(folder, { ignoresOwners: true }))
+  folderDigests.set(folder, digestOfFiles)
+  const tag = `folder-${digestOfFiles}`
+  const found = await registry.findManifest(tag)
+  const digest = found?.digest ?? (await pushFolder(builder, { folder, tag, temporary }))
   return `${nodeRepository}@${digest}`
 }
-
-const NEVER_ABORTED = new AbortController().signal
 
 type FolderToPush = { folder: string; tag: string; temporary: string }
 
@@ -64,16 +82,12 @@ type FolderToPush = { folder: string; tag: string; temporary: string }
 async function pushFolder({ registry }: ImageBuilder, { folder, tag, temporary }: FolderToPush): Promise<string> {
   // Found out before the folder is compressed.
   await registry.requirePush()
-  const draft = await mkdtemp(join(temporary, 'folder-'))
-  try {
-    const layer = await writeLayer(folder, join(draft, 'layer.tar.gz'))
-    const config = toBlob(JSON.stringify(describeImage(layer.contentDigest)))
-    await registry.putBlob(layer)
-    await registry.putBlob(config)
-    return await registry.putManifest(tag, buildManifest(config, layer))
-  } finally {
-    await rm(draft, { recursive: true, force: true })
-  }
+  await using draft = await openScratchFolder(temporary)
+  const layer = await writeLayer(folder, join(draft.path, 'layer.tar.gz'))
+  const config = toBlob(JSON.stringify(describeImage(layer.contentDigest)))
+  await registry.putBlob(layer)
+  await registry.putBlob(config)
+  return await registry.putManifest(tag, buildManifest(config, layer))
 }
 
 /** Writes a folder as the layer of an image. Owners are left out: the files belong to root. */
