@@ -174,7 +174,10 @@ function startWorkers(services: Services, mayClaim: () => boolean): () => Promis
   // while the sandbox is available; otherwise other processes run its trials.
   const capabilities = reportCapabilities({ db: database.db, log }, services.sandboxes, (name, available) => {
     if (available)
-      sandboxWorkers.set(name, addWorker(sandboxJobs(services, name), { firstJobSlots: config.workerSlots }))
+      sandboxWorkers.set(
+        name,
+        addWorker(sandboxJobs(services, name), { firstJobSlots: Math.ceil(config.workerSlots / 4) }),
+      )
     else void sandboxWorkers.get(name)?.stop(GRACE_MS)
   })
   const sum = (name: 'running' | 'done' | 'failed') => workers.reduce((all, worker) => all + worker.counts()[name], 0)

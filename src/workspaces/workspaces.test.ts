@@ -32,7 +32,7 @@ test('jobs of one workspace may take all memory of a host until there is a secon
   await using app = await testApp()
   expect(await findMemoryShare(app.database.db)).toBe(1)
   await app.otherWorkspace()
-  expect(await findMemoryShare(app.database.db)).toBe(0.5)
+  expect(await findMemoryShare(app.database.db)).toBe(0.75)
 })
 
 test('without an operator key workspaces cannot be created', async () => {

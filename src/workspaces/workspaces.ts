@@ -100,5 +100,11 @@ export async function setVerified(tx: Db, login: string, isVerified: boolean): P
 
 export const listWorkspaces = (db: Db): Promise<{ id: string; login: string }[]> => listWorkspaceRows(db)
 
+/**
+ * A job that declares more counts as this share, so that jobs together may use a third more than the budget of a host, which
+ * by default is three quarters of its memory.
+ */
+const SHARE_OF_ONE = 0.75
+
 /** Returns the part of a host's memory that the jobs of one workspace may take: all of it while there is no other workspace. */
-export const findMemoryShare = async (db: Db): Promise<number> => ((await hasSeveralWorkspaces(db)) ? 0.5 : 1)
+export const findMemoryShare = async (db: Db): Promise<number> => ((await hasSeveralWorkspaces(db)) ? SHARE_OF_ONE : 1)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ALL_MEMORY_MB, admit, type QueueClass, type QueueState, type WorkerCapacity } from './admission.ts'
+import { admit, type QueueClass, type QueueState, type WorkerCapacity } from './admission.ts'
 
 const empty: QueueState = { queueClasses: [], running: [], limits: [], turns: [], memoryMbTaken: 0 }
 const ample: WorkerCapacity = { slots: 8, starts: 100, memoryMb: 100_000 }
@@ -124,7 +124,7 @@ test('a big job that also waits for a key reserves no memory', () => {
 test('a group takes no more than its share of the memory, whatever its jobs declare', () => {
   const queueClasses = [
     newClass('greedy', { memoryMb: 200, fairGroup: 'greedy/' }),
-    newClass('huge', { memoryMb: 5_000, fairGroup: 'huge/' }),
+    newClass('huge', { memoryMb: 1_000, fairGroup: 'huge/' }),
   ]
   const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
   expect(taken({ queueClasses }, capacity)).toEqual({ greedy: 2, huge: 1 })
@@ -145,8 +145,11 @@ test('a group that has taken its share of the memory reserves none', () => {
   expect(taken({ queueClasses, running, memoryMbTaken: 500 }, capacity)).toEqual({ other: 1 })
 })
 
-test('a job that has to run alone waits for the memory of all groups', () => {
-  const queueClasses = [newClass('alone', { memoryMb: ALL_MEMORY_MB })]
+test('a job that needs more memory than the host waits for the memory of all groups and runs alone', () => {
+  const queueClasses = [
+    newClass('alone', { memoryMb: 1_001 }),
+    newClass('other', { memoryMb: 1, rank: 1, fairGroup: 'other/' }),
+  ]
   const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
   expect(taken({ queueClasses, memoryMbTaken: 1 }, capacity)).toEqual({})
   expect(taken({ queueClasses }, capacity)).toEqual({ alone: 1 })

@@ -1,6 +1,3 @@
-/** Memory of a job that runs alone on its host. More than any host has. */
-export const ALL_MEMORY_MB = 2_147_483_647
-
 /** Queued jobs with the same priority, fair group, limits and memory. Within a class the oldest job starts first. */
 export type QueueClass = {
   id: string
@@ -44,7 +41,7 @@ export type WorkerCapacity = {
   sharedSlots?: number | undefined
   starts: number
   memoryMb: number
-  /** Maximum memory of one outer group on the host. No job counts as more. Default: `memoryMb`. */
+  /** Maximum memory of one outer group on the host. No job counts as more, unless it runs alone. Default: `memoryMb`. */
   groupMemoryMb?: number | undefined
 }
 
@@ -164,15 +161,18 @@ const hasSlots = ({ limitKeys }: QueueClass, { limits }: RemainingCapacity): boo
 
 /**
  * No outer group takes more than its share of the memory, so that jobs of one group that run for hours do not stop all
- * others. A job that has to run alone takes the memory of the whole host.
+ * others. A job that runs alone takes the memory of the whole host.
  */
 const isWithinShare = (candidate: AdmissionCandidate, remaining: RemainingCapacity): boolean =>
-  candidate.memoryMb === ALL_MEMORY_MB ||
+  runsAlone(candidate, remaining) ||
   candidate.outer.memoryMb + requiredMemoryMb(candidate, remaining) <= remaining.groupMemoryMb
 
-/** A job that needs more memory than its group may take counts as that much. */
-const requiredMemoryMb = ({ memoryMb }: QueueClass, { hostMemoryMb, groupMemoryMb }: RemainingCapacity): number =>
-  memoryMb === ALL_MEMORY_MB ? hostMemoryMb : Math.min(memoryMb, groupMemoryMb)
+/** A job that needs more memory than its group may take counts as that much, unless it runs alone. */
+const requiredMemoryMb = (queueClass: QueueClass, remaining: RemainingCapacity): number =>
+  runsAlone(queueClass, remaining) ? remaining.hostMemoryMb : Math.min(queueClass.memoryMb, remaining.groupMemoryMb)
+
+/** Jobs beside one that needs more memory than the host could be killed when it runs out. */
+const runsAlone = ({ memoryMb }: QueueClass, { hostMemoryMb }: RemainingCapacity): boolean => memoryMb > hostMemoryMb
 
 function takeJob(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   next.taken += 1

@@ -1,6 +1,6 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely'
 import { type Db, executePrepared } from '../db/db.ts'
-import { ALL_MEMORY_MB, type JobAdmission, type QueueState } from './admission.ts'
+import type { JobAdmission, QueueState } from './admission.ts'
 import { hasNoSession } from './workers/sql.ts'
 
 export type NewJob = {
@@ -35,7 +35,9 @@ export type Claimer = {
   types: readonly string[]
   slots: number
   leaseMs: number
-  /** Maximum memory that one job counts as, unless it runs alone. Default: no limit. */
+  /** Memory of the host for jobs. A job that needs more runs alone. Default: no limit. */
+  memoryMb?: number | undefined
+  /** Maximum memory that other jobs count as. Default: no limit. */
   groupMemoryMb?: number | undefined
 }
 type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
@@ -176,7 +178,7 @@ export const lockClaims = (tx: Db) =>
 const selectQueueHeads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
 
 /** Reads everything admission needs. Its cost grows with queue classes and running jobs, not with queued jobs. */
-export const queueQuery = ({ types, slots, host, workerId, groupMemoryMb }: Claimer) => sql<
+export const queueQuery = ({ types, slots, host, workerId, memoryMb, groupMemoryMb }: Claimer) => sql<
   QueueState & { startsMsAgo: number[] }
 >`
   with recursive walk as (
@@ -202,7 +204,7 @@ export const queueQuery = ({ types, slots, host, workerId, groupMemoryMb }: Clai
   ), running as (
     -- Counted each time: a counter could drift.
     select fair_group, limit_keys, count(*) as jobs, count(*) filter (where worker_id = ${workerId}) as own_jobs,
-      coalesce(sum(case memory_mb when ${ALL_MEMORY_MB}::int then memory_mb
+      coalesce(sum(case when memory_mb > ${memoryMb ?? null}::float8 then memory_mb
         else least(memory_mb, ${groupMemoryMb ?? null}::float8) end)
         filter (where worker_id = ${workerId} or host = ${host}), 0) as memory_mb
     from jobs left join workers on workers.id = worker_id where state = 'running' group by fair_group, limit_keys
@@ -334,6 +336,8 @@ export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean
 
 /** Number of deaths after which a job runs alone: its neighbours may be the cause, or may suffer from it. */
 const ALONE_AFTER_DEATHS = 2
+/** More than any host has. A job that needs more memory than its host runs there alone. */
+const ALL_MEMORY_MB = 2_147_483_647
 
 type DeadWorkers = {
   /** Workers that have no session and did not report for this long are dead. */

@@ -128,11 +128,11 @@ test('jobs of one workspace that never end leave slots and memory for the first 
   ]
   const toJobs = (count: number, text: string, memoryMb: number) =>
     Array.from({ length: count }, () => ({ payload: { text }, fairGroup: `${text}/`, memoryMb }))
-  const options = { handlers, slots: 2, firstJobSlots: 2, memoryMb: 1_000, groupMemoryShare: async () => 0.5 }
+  const options = { handlers, slots: 2, firstJobSlots: 2, memoryMb: 1_000, groupMemoryShare: async () => 0.6 }
   await using _worker = testWorker(database, options)
   await enqueueAll(database.db, noteJob, toJobs(3, 'small', 50))
   await eventually(() => begun).toEqual(['small', 'small'])
-  await enqueueAll(database.db, noteJob, toJobs(2, 'huge', 500_000))
+  await enqueueAll(database.db, noteJob, toJobs(2, 'huge', 1_000))
   await eventually(() => begun).toEqual(['small', 'small', 'huge'])
   await enqueueAll(database.db, noteJob, toJobs(2, 'honest', 300))
   await eventually(() => begun.filter((text) => text === 'honest')).toHaveLength(2)
