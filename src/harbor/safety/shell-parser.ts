@@ -102,11 +102,10 @@ class ShellParser extends ShellCursor {
   }
 
   #takeSeparator(commands: ShellCommand[]): boolean {
-    if (this.take('&&') || this.take('||')) return markDecisive(commands)
+    if (this.take('&&')) return markLast(commands, 'isDecisive')
+    if (this.take('||')) return !ENDS_SCRIPT.test(this.rest()) || markLast(commands, 'isDecisive')
     if (this.take(';') || this.take('&')) return true
-    if (!this.take('|')) return false
-    markPiped(commands)
-    return true
+    return this.take('|') && markLast(commands, 'isPiped')
   }
 
   #readCase(scope: ParserScope): void {
@@ -392,13 +391,11 @@ const PATTERN_END = new Set([' ', '\t', '\n', '\r', '|', ')'])
 const parseHeredoc = (text: string, isQuoted: boolean): WordPart[] =>
   isQuoted ? [{ kind: 'text', text, isQuoted }] : new ShellParser(text).readAllQuoted()
 
-function markDecisive(commands: ShellCommand[]): true {
-  const last = commands.at(-1)
-  if (last) last.isDecisive = true
-  return true
-}
+/** Matches a command, or a group that contains one, that ends the script or the function. */
+const ENDS_SCRIPT = /^\s*(?:\{[^}]*?[\s;])?(?:exit|return)\b/
 
-function markPiped(commands: ShellCommand[]): void {
+function markLast(commands: ShellCommand[], mark: 'isDecisive' | 'isPiped'): true {
   const last = commands.at(-1)
-  if (last) last.isPiped = true
+  if (last) last[mark] = true
+  return true
 }
