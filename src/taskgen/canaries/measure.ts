@@ -134,6 +134,11 @@ function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, si
     if ('missing' in opener) return deferMissing(opener.missing)
     if (unavailable[role]) return unavailable[role]
     const share = await budget.takeShare(SHARES_MAX[role])
+    // Another canary may have found out meanwhile.
+    if (unavailable[role]) {
+      share.end({ costMicros: 0 })
+      return unavailable[role]
+    }
     await using model = await opener(`${role} ${name}`, share.micros)
     const result = await use(model)
     const bill = await model.close()
@@ -174,7 +179,7 @@ function createBudget(totalMicros: number | null) {
       freeMicros -= micros
       shares += 1
       /** Counts a share as spent if its cost is unknown. */
-      const end = ({ costMicros }: ModelBill) => {
+      const end = ({ costMicros }: Pick<ModelBill, 'costMicros'>) => {
         freeMicros += micros - (costMicros ?? micros)
         shares -= 1
         shareEnded.resolve()

@@ -113,7 +113,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
   })
 
   test('stops and rejects a build that does not end', async () => {
-    const { image } = await preparePullRequest(builder, BASE, LANDED, { ...building('sleep 3000'), seconds: 25 })
+    const { image } = await preparePullRequest(builder, BASE, LANDED, { ...building('sleep 3000'), timeoutSec: 25 })
     expect(image).toMatchObject({
       kind: 'rejected',
       reason: 'env_build_failed',

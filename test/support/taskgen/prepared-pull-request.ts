@@ -31,7 +31,7 @@ type PrepareOptions = {
   adapt?: (recipe: EnvRecipe) => EnvRecipe
   /** Day of the commits. */
   day?: string
-  seconds?: number
+  timeoutSec?: number
   onLog?: (line: string) => void
 }
 
