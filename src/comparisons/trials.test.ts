@@ -200,7 +200,7 @@ test('a missing credential pauses the comparison; a replacement lets it continue
   }
   const [first, second] = [await store(), await store()]
   const engine = createScriptedEngine((request) => {
-    if (request.sandboxCredentialId === first) throw new CredentialGone('It was refused.')
+    if (request.sandboxCredentialId === first) throw new CredentialGone('It was deleted.')
     return {}
   })
   const lab = await openComparisonLab(app, engine)

@@ -11,7 +11,7 @@ export const toAgentBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
 export const toWholeBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
   from ? { kind: 'snapshot', from, without: [] } : { kind: 'image' }
 
-/** Files of the agent's sandbox that a verifier takes over. `carried`: paths outside the working directory. */
+/** Files of the agent's sandbox that a verifier takes over. `carried`: as in `TrialRequest`. */
 type SubmissionSource = { from: StoppedSandbox | undefined; workdir: string; carried: readonly string[] }
 
 /**
@@ -99,8 +99,8 @@ const CARRIED_MAX = 500
 const CANDIDATES_MAX = 20_000
 
 /**
- * Returns the paths outside the working directory that the reference solution changed, as few as describe them: a folder
- * that the image does not have stands for everything below it. Undefined: there are too many.
+ * Returns the paths that the reference solution changed outside the working directory, or everywhere if that is a system
+ * folder. A folder that the image does not have stands for everything below it. Returns undefined if there are too many.
  */
 export async function listCarriedPaths(
   changes: AsyncIterable<FileChange>,

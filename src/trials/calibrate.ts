@@ -34,7 +34,7 @@ type ModeAttempt = NetworkNeeds & {
 /** Result for a task that has no mode in which the reference solution scores 1 and a no-op less. */
 type UnfitCalibration = { kind: 'unfit'; reason: string; attempts: ModeAttempt[] }
 
-/** `carried`: paths outside the working directory that the reference solution changed and that mode snapshot carries. */
+/** `carried`: paths that the verifier takes over from the agent by name, as in `TrialRequest`. */
 type FitCalibration = NetworkNeeds & {
   kind: 'fit'
   mode: VerifyMode
@@ -137,8 +137,8 @@ export const toNetworks = ({ agentNetwork, verifierNetwork }: NetworkNeeds): Non
 })
 
 /**
- * Runs the reference solution to find the paths outside the working directory that it changes. Only needed if the mode is
- * given: calibration finds them too.
+ * Runs the reference solution to find the paths that the verifier takes over from the agent by name. Only needed if the mode
+ * is given: calibration finds them too.
  */
 export async function listSolutionPaths(
   provider: SandboxProvider,

@@ -50,7 +50,7 @@ export type StepRecord = {
   error: string | null
   /** Names of tests that did not pass, as far as the verifier printed them. */
   failedTests?: string[] | undefined
-  /** Paths outside the working directory that reached the tests in mode snapshot. */
+  /** Paths that the verifier took over from the agent by name, as in `TrialRequest`. */
   carried: string[]
   /** Files or processes of the agent that prevented the regular procedure, and what was left out instead. */
   notes: string[]

@@ -27,8 +27,9 @@ export type TrialRequest = {
   timeoutMultiplier?: number | undefined
   verifyMode: VerifyMode
   /**
-   * Paths outside the working directory that the reference solution changed. In mode snapshot, the verifier sees them
-   * too.
+   * Paths that the reference solution changed and that the verifier therefore takes over from the agent by name. In mode
+   * `snapshot`: paths outside the working directory. If the working directory is a system folder: all paths. In each of
+   * the modes `grader`, `workspace` and `snapshot`: startup files too.
    */
   carried?: readonly string[] | undefined
   variables: TaskVariables

@@ -42,7 +42,7 @@ import { fillEnv } from './variables.ts'
 
 export type StepVerdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error' | 'failedTests'> & {
   network: NetworkRecord
-  /** Paths outside the working directory that reached the tests. Undefined for modes that do not choose paths. */
+  /** Paths that the verifier took over by name, as in `TrialRequest`. Undefined in mode `shared-live`. */
   carried?: readonly string[] | undefined
 }
 
@@ -89,7 +89,10 @@ async function listStartupFilesToKeep(
   return listStartupFilesIn(from.changes(), paths)
 }
 
-/** Returns the paths outside the working directory that the reference solution changes. */
+/**
+ * Returns the paths that the reference solution changes: those outside the working directory, or all if that is a system
+ * folder.
+ */
 async function listPathsToCarry(
   { request }: StepContext,
   { workdir }: RunningEnvironment,
@@ -168,7 +171,10 @@ async function probeSandbox(
   return ran.sandbox
 }
 
-/** Runs the attempts. Returns an error without a reward if the environment does not become ready: it is attributed later. */
+/**
+ * Runs the attempts. If the environment does not become ready, returns the error without a reward, and a control run finds
+ * the cause. Throws the error if the harness is a control itself.
+ */
 async function verifyWithFallbacks(
   context: StepContext,
   step: TaskStep,

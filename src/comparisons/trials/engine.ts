@@ -17,7 +17,7 @@ export type VerifySettings = {
   mode: VerifyMode
   agentNetwork: VerifyNetwork
   verifierNetwork: VerifyNetwork
-  /** Paths outside the working directory that the reference solution changed. Mode `snapshot` carries only these. */
+  /** Paths that the verifier takes over from the agent by name, as in `TrialRequest`. */
   carried: string[]
 }
 type VerifyNetwork = 'declared' | 'required'
@@ -47,7 +47,7 @@ export type CalibrationResult =
 
 /**
  * Runs calibrations and trials. Both methods throw SandboxUnavailable if nothing can run, and CredentialGone if a
- * credential is missing. Tests and benchmarks replace the engine to measure the bookkeeping around it.
+ * credential no longer exists. Tests and benchmarks replace the engine to measure the bookkeeping around it.
  */
 export type TrialEngine = {
   /** Finds the strictest verify mode in which the reference solution passes and a no-op does not. */
@@ -55,7 +55,7 @@ export type TrialEngine = {
   run(request: TrialRunRequest, signal: AbortSignal): Promise<TrialRecord>
 }
 
-/** A credential of the comparison was deleted or refused. */
+/** A credential of the comparison no longer exists. */
 export class CredentialGone extends Error {
   override name = 'CredentialGone'
 }

@@ -5,7 +5,7 @@ export type Cheat = {
   what: string
   /**
    * Shell script that runs as the agent, in the working directory, with the instruction on standard input. `$carried`
-   * lists the paths outside the working directory that reach the tests, and `$solved` the files that the reference
+   * lists the paths that the verifier takes over by name, as in `TrialRequest`, and `$solved` the files that the reference
    * solution changes, one per line.
    */
   script: string
