@@ -32,7 +32,7 @@ export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind
   additions: ContextAdditions | null
 }
 
-/** Folder of the context in which the files for a generated Dockerfile are, apart from the Dockerfile itself. */
+/** Folder of the build context with the files that a generated Dockerfile copies. */
 export const FILES_FOLDER = 'files'
 
 /**
@@ -72,7 +72,7 @@ export async function buildImage(
     await limiter.settle()
     limiting.signal.throwIfAborted()
     if (image === undefined || !IMAGE_ID.test(image)) throw new Error('The Docker engine did not name the image.')
-    // The engine is not asked to name the image, because it may complete a build that was aborted.
+    // The build request has no tag, because the engine may complete a build that was aborted.
     await nameImage(engine.docker, image, tag)
     return tag
   } catch (thrown) {
@@ -119,7 +119,7 @@ export function refuseRemoteAdd({ stages }: Dockerfile): void {
   }
 }
 
-/** Characters of which every URL and every variable has one, in any quoting. */
+/** Every URL and every variable contains one of these characters, however it is quoted. */
 const MAY_BE_URL = /[:$\\]/
 
 /** Network of a build. `mode` is the engine's network mode. */
@@ -128,7 +128,7 @@ type DockerBuildNetwork = AsyncDisposable & { mode: string; env: Record<string, 
 const NO_NETWORK: DockerBuildNetwork = { mode: 'none', env: {}, [Symbol.asyncDispose]: async () => {} }
 
 /**
- * Joins the network of an idle sandbox, which has a loopback and one port to the egress proxy. A bridge of the engine
+ * Starts an idle sandbox whose network the build joins: a loopback and one port to the egress proxy. A bridge of the engine
  * would reach services of this machine and its neighbours, and the metadata service of a cloud.
  */
 async function openBuildNetwork(

@@ -4,7 +4,7 @@ import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type PrepareOptions, SandboxUnavailable } from '../sandbox.ts'
 
-/** Prepares an image with a signal that also aborts at the timeout, which is then the reason of the failure. */
+/** Prepares an image within `timeoutSec`. At the timeout the signal aborts, and the error names the timeout. */
 export async function prepareInTime<T>(
   options: PrepareOptions,
   prepare: (options: PrepareOptions) => Promise<T>,
@@ -27,7 +27,7 @@ type SharedBuild<T> = {
   signal: AbortSignal
 }
 
-/** Builds an image once, also for concurrent requests. If another builder of it is canceled, this one builds it. */
+/** Builds an image once, also for concurrent requests. If a concurrent build fails or is canceled, this call builds it. */
 export async function buildOnce<T>(id: string, shared: SharedBuild<T>): Promise<T> {
   const known = await shared.find()
   if (known !== undefined) return known

@@ -18,7 +18,10 @@ import { listFiles } from './stopped-sandbox.ts'
 import { scriptCommand } from './tools.ts'
 import { unpackInto } from './transfer.ts'
 
-/** Finds a prebuilt image by starting it once, or finds or builds the image of a Dockerfile in the registry. */
+/**
+ * Prepares an image. The image of a Dockerfile is built unless the registry has it. The settings of a prebuilt image are
+ * read from a pod that is started once. If its command is needed too, the image is copied to the registry instead.
+ */
 export async function prepareImage(cluster: Cluster, source: ImageSource, options: PrepareOptions): Promise<Image> {
   if (source.kind === 'dockerfile') return prepareBuilt(cluster, source, options)
   if (options.needsCommand && source.folder === null && cluster.builder) {

@@ -55,13 +55,13 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
   const path = settings.repository.slice(host.length + 1)
   const send = (method: string, suffix: string, request: RegistryRequest = {}) =>
     sendAuthorized(outbound, settings, method, `/v2/${path}${suffix}`, request)
-  const refuse = (answer: Response, action: string) => toRegistryError(settings, answer, action)
+  const toError = (answer: Response, action: string) => toRegistryError(settings, answer, action)
 
   const findManifest: Registry['findManifest'] = async (reference, signal) => {
     const headers = { accept: MANIFEST_TYPES.join(', ') }
     const answer = await send('GET', `/manifests/${reference}`, { headers, signal })
     if (answer.status === 404) return undefined
-    if (answer.status !== 200) throw await refuse(answer, 'read images of')
+    if (answer.status !== 200) throw await toError(answer, 'read images of')
     const bytes = await readBytes(settings, answer)
     const content = ManifestContent.safeParse(parseAnswer(settings, bytes))
     // Assay pushes no other kinds of manifests, such as an index of several platforms.
@@ -73,7 +73,7 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
     async requireRead(signal) {
       const answer = await sendAuthorized(outbound, settings, 'GET', '/v2/', { signal })
       if (answer.status === 404) throw notARegistry(settings)
-      if (answer.status !== 200) throw await refuse(answer, 'read images of')
+      if (answer.status !== 200) throw await toError(answer, 'read images of')
       await answer.body?.cancel()
       await findManifest(NO_TAG, signal)
     },
@@ -86,14 +86,15 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
     },
     async readBlob(digest, signal) {
       const answer = await send('GET', `/blobs/${digest}`, { signal })
-      if (answer.status !== 200) throw await refuse(answer, 'read images of')
+      if (answer.status !== 200) throw await toError(answer, 'read images of')
       const bytes = await readBytes(settings, answer)
       if (digestOf(bytes) === digest) return bytes
       throw new SandboxUnavailable(`The image registry ${host} sent content that does not match ${digest}.`)
     },
     async putBlob(blob, signal) {
       if ((await send('HEAD', `/blobs/${blob.digest}`, { signal })).status === 200) return
-      // The bytes are sent with the authorization that the start of the upload needed, not once in vain before it.
+      // Reuses the authorization of the start of the upload. Otherwise the bytes would be sent twice: the first time, the
+      // registry would only ask for the credential.
       const session: AuthorizedSession = {}
       const target = await startUpload(send, settings, { session, signal })
       await sendUpload(outbound, settings, target, { blob, session, signal })
@@ -102,13 +103,13 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
       const body = JSON.stringify(content)
       const headers = { 'content-type': content.mediaType ?? MANIFEST_TYPES[0] ?? '' }
       const answer = await send('PUT', `/manifests/${tag}`, { headers, body, signal })
-      if (!answer.ok) throw await refuse(answer, 'push images to')
+      if (!answer.ok) throw await toError(answer, 'push images to')
       await answer.body?.cancel()
       return digestOf(Buffer.from(body))
     },
     async deleteManifest(digest) {
       const answer = await send('DELETE', `/manifests/${digest}`)
-      if (answer.status >= 500 || answer.status === 429) throw await refuse(answer, 'delete images of')
+      if (answer.status >= 500 || answer.status === 429) throw await toError(answer, 'delete images of')
       await answer.body?.cancel()
     },
   }
@@ -128,7 +129,7 @@ async function startUpload(
 
 type BlobUpload = { blob: RegistryBlob; session: AuthorizedSession; signal: AbortSignal | undefined }
 
-/** Sends the bytes of a blob. The credential is not sent to another host, whose address contains its own. */
+/** Sends the bytes of a blob. Another host than the registry gets no credential: the URL itself authorizes the upload. */
 async function sendUpload(
   outbound: Outbound,
   settings: RegistrySettings,
@@ -150,7 +151,7 @@ async function sendUpload(
 
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
-/** Docker's registry has another name in its API. */
+/** Docker Hub is `docker.io` in the names of images, but its API has another host. */
 const DOCKER_HUB = { name: 'docker.io', host: 'registry-1.docker.io' }
 
 export function originOf({ repository, insecure }: Pick<RegistrySettings, 'repository' | 'insecure'>): string {
@@ -191,7 +192,7 @@ async function sendAuthorized(
   await answer.body?.cancel()
   const target = new URL(location, url)
   requireTls(settings, target)
-  // The credential is not sent to the storage, whose address contains its own.
+  // The storage gets no credential: the URL itself authorizes the request.
   return sendOnce(outbound, settings, target, { method, signal: request.signal })
 }
 
@@ -237,7 +238,7 @@ async function requestToken(
   return parsed.data?.token ?? parsed.data?.access_token ?? ''
 }
 
-/** Refuses to leave TLS, because requests carry a credential or the content of an image's settings. */
+/** Throws for a URL without TLS: requests carry a credential or the content of an image. */
 function requireTls({ repository, insecure }: RegistrySettings, url: URL): void {
   if (url.protocol === 'https:' || insecure) return
   throw new SandboxUnavailable(`The image registry ${registryHost(repository)} refers to ${url.origin} without TLS.`)

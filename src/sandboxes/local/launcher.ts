@@ -36,8 +36,8 @@ const buildProgramArgs = ({ loader }: LocalLauncher, path: string): string[] => 
 ]
 
 /**
- * Returns the command line that switches to the user and removes capabilities from the bounding set, so that they cannot
- * be regained. The runtime alone does not do that.
+ * Returns the command line that switches to the user and removes all other capabilities from the bounding set, so that
+ * they cannot be regained. The runtime alone does not do that.
  */
 export function buildLauncherArgs(launcher: LocalLauncher, account: UserAccount, capabilities: string[]): string[] {
   return [

@@ -56,7 +56,7 @@ function buildScript({ folder, spec }: Launch): string {
   const command = shellCommand('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
   const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
   const input = spec.input.length === 0 ? '/dev/null' : file('input')
-  // runc also keeps the gate open, because writes to a pipe without readers are lost. It does not pass it to the command.
+  // runc holds the gate open, because writes to a pipe without readers are lost. The command does not inherit the gate.
   const gateInput = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
   // The command opens its output inside the sandbox; messages of runc are in its log.
   return `${gate}${command} < ${input} > /dev/null 2>&1 ${PRESERVED_FD}> ${file(STARTED_FILE)}${gateInput}`
@@ -74,7 +74,7 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
   return undefined
 }
 
-/** Reports whether the network of the sandbox has been created. Always true without ports, for which it need not exist yet. */
+/** Reports whether the network of the sandbox has been created. Always true without ports: then nothing waits for it. */
 const isNetworkCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
   spec.ports.length === 0 || exists(join(folder, 'created'))
 
