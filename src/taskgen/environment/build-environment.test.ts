@@ -74,7 +74,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
       'the fixed file',
       `printf 'def rank(values):\\n    return sorted(values, key=lambda value: -value.rank_of_it)\\n' > /usr/lib/ranks.txt`,
       'leak_in_image',
-      'is a file of the answer',
+      'is a file of the solution or its tests',
     ],
     [
       'a clone with the fix',

@@ -101,7 +101,7 @@ def scan_files():
     for git_folder in git_folders:
         for blob in blobs:
             if git('--git-dir=' + git_folder, 'cat-file', '-e', blob, cwd='/')[0] == 0:
-                report('history', git_folder + ' has a file of the answer.')
+                report('history', git_folder + ' has a file of the solution or its tests.')
                 break
 
 
@@ -110,9 +110,10 @@ def scan_file(path):
     if not content:
         return
     if len(content) >= FILE_BYTES_MIN and blobs & digests(content):
-        report('file', os.fsdecode(path) + ' is a file of the answer.')
+        report('file', os.fsdecode(path) + ' is a file of the solution or its tests.')
     for line in lines & long_lines(content):
-        report('line', os.fsdecode(path) + ' has a line of the answer: ' + ascii(line.decode('utf-8', 'replace')))
+        text = ascii(line.decode('utf-8', 'replace'))
+        report('line', os.fsdecode(path) + ' has a line of the solution or its tests: ' + text)
         break
 
 

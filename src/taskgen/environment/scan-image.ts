@@ -43,7 +43,7 @@ export async function scanImage(
   signal: AbortSignal,
 ): Promise<StageResult<null>> {
   const packages = listPublishedCopies(ownPackages)
-  const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...collectAnswerMarks(source, hidden) }
+  const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...collectLeakMarkers(source, hidden) }
   const output = await runScan(provider, image, JSON.stringify(input), signal)
   const report = readReport(output)
   if (!report) return reject('env_build_failed', `The image could not be scanned: ${output.slice(-2000)}`)
@@ -51,7 +51,8 @@ export async function scanImage(
   const leaks = report.found.filter(({ kind }) => kind !== 'dirty')
   if (leaks.length > 0) return reject('leak_in_image', joinDetails(leaks))
   if (dirty.length > 0) return reject('env_build_failed', `The build changes the tree:\n${joinDetails(dirty)}`)
-  if (report.usedKb > IMAGE_KB_MAX) return reject('env_build_failed', `The image has ${report.usedKb} KiB.`)
+  if (report.usedKb > IMAGE_KB_MAX)
+    return reject('env_build_failed', `The image has ${report.usedKb} KiB. The limit is ${IMAGE_KB_MAX}.`)
   return done(null)
 }
 
@@ -116,14 +117,18 @@ const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile
   limits: LIMITS,
 }
 
-/** Lines and blobs that would reveal the solution. */
-type AnswerMarks = { lines: string[]; blobs: string[] }
+/** Lines and blobs by which the scan recognises the solution and the hidden tests. */
+type LeakMarkers = { lines: string[]; blobs: string[] }
 
 const LINE_LENGTH_MIN = 40
 const LINES_MAX = 5000
 /** Imports, comments and licence headers occur everywhere. */
 const COMMON_LINE =
   /^(?:import\b|from\b|use\b|using\b|package\b|#|\/\/|\/?\*|--|@|require\b|(?:const|let|var)\b.*\brequire\()/
+/**
+ * Blob id of a file after the change, in an `index` line of a diff. Zeros stand for a deleted file. The lookbehind is the start
+ * of a line; `^` would also match after a carriage return.
+ */
 const NEW_BLOB_ID = /(?<![^\n])index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/g
 const SHA256_LENGTH = 64
 
@@ -131,7 +136,7 @@ const SHA256_LENGTH = 64
  * Collects long lines that the change or its tests add, and the blob ids of the changed files. The scan ignores lines and
  * blobs that the base contains too.
  */
-export function collectAnswerMarks(source: string, hidden: HiddenTests): AnswerMarks {
+export function collectLeakMarkers(source: string, hidden: HiddenTests): LeakMarkers {
   const added = source.split('\n').flatMap((line) => (/^\+(?!\+\+ )/.test(line) ? [line.slice(1)] : []))
   const tests = hidden.files.flatMap(({ content }) => content.split('\n'))
   const lines = [...added, ...tests].map((line) => line.trim()).filter(isDistinctive)

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { listOwnPackages } from './build-environment.ts'
-import { collectAnswerMarks, listPublishedCopies } from './scan-image.ts'
+import { collectLeakMarkers, listPublishedCopies } from './scan-image.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py
 index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
@@ -18,14 +18,14 @@ deleted file mode 100644
 index ${'3'.repeat(40)}..${'0'.repeat(40)}
 `
 
-test('detects the answer by its distinctive long lines and its git blobs', () => {
+test('detects the solution and the hidden tests by their distinctive long lines and git blobs', () => {
   const content = 'def test_rank():\n    assert rank([1, 2]) == [2, 1], "the larger one is first"\n\xe9\n'
-  const marks = collectAnswerMarks(SOURCE, {
+  const markers = collectLeakMarkers(SOURCE, {
     files: [{ path: 'tests/test_a.py', content, executable: false }],
     deleted: [],
   })
   const id = execFileSync('git', ['hash-object', '--stdin'], { input: Buffer.from(content, 'latin1') })
-  expect(marks).toEqual({
+  expect(markers).toEqual({
     lines: [
       'return sorted(values, key=lambda value: value.rank_of_it)',
       'assert rank([1, 2]) == [2, 1], "the larger one is first"',
