@@ -76,20 +76,21 @@ function selectDefaults(choices: GenerationChoices): NewGeneration | null {
   const { author, verifier, reasoning } = pair
   const models = { authorModel: author.catalogId, verifierModel: verifier.catalogId, reasoning, ...sandboxes }
   if (choices.modelAccess.includes('environment')) return { ...models, modelAccess: 'environment' }
-  const modelCredentialId = findKey(choices, author)
+  const modelCredentialId = findCredentialId(choices, author)
   if (modelCredentialId === undefined) return null
-  const verifierCredentialId = verifier.provider === author.provider ? undefined : findKey(choices, verifier)
+  const verifierCredentialId = verifier.provider === author.provider ? undefined : findCredentialId(choices, verifier)
   return { ...models, modelAccess: 'credential', modelCredentialId, verifierCredentialId }
 }
 
-const findKey = ({ modelCredentials }: GenerationChoices, model: ModelOption): string | undefined =>
+const findCredentialId = ({ modelCredentials }: GenerationChoices, model: ModelOption): string | undefined =>
   modelCredentials.find(({ provider }) => provider === model.provider)?.id
 
 type ModelPair = { author: ModelOption; verifier: ModelOption; reasoning: string }
 
 /**
- * Selects recommended models of a moderate price if there are any. A verifier of another vendor is preferred, because it
- * overlooks other mistakes than the author makes; otherwise it is another model of the author's provider, or the same.
+ * Selects recommended models of a moderate price if there are any. A verifier of another vendor is preferred, because models
+ * of one vendor tend to overlook the same mistakes, if both support the default level. Otherwise the verifier is another
+ * model of the author's provider, or the author itself.
  */
 function selectPair(models: readonly ModelOption[]): ModelPair | undefined {
   const moderate = models.filter((model) => isRecommended(model) && model.prices.output <= DEFAULT_OUTPUT_USD_MAX)

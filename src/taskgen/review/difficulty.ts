@@ -4,13 +4,13 @@ import type { Difficulty } from '../schema.ts'
 export type DifficultyEstimate = {
   /** Estimate from the size of the change. */
   prior: Difficulty
-  /** Estimate from the reviewers' minutes. */
+  /** Estimate from the minutes of work that the reviews expect. Null without reviews. */
   judged: Difficulty | null
   final: Difficulty
   confidence: 'low' | 'medium' | 'high'
 }
 
-/** Combines the reviewers' estimates. The estimate from the size of the change, `prior`, breaks ties. */
+/** Combines the estimates of the reviews, in minutes of work. The estimate from the size of the change, `prior`, breaks ties. */
 export function estimateDifficulty(prior: Difficulty, minutes: readonly number[]): DifficultyEstimate {
   const judged = medianDifficulty(minutes, prior)
   const isUnanimous = new Set(minutes.map(toDifficulty)).size === 1

@@ -67,6 +67,7 @@ const python: TestSyntax = {
 }
 
 const javascript: TestSyntax = {
+  // The title also follows the end of a `test.each` table: `])` or a backtick.
   opening:
     /^\s*(?:(?:test|it|specify)(?:\.\w+)*(?:\(.*\))?|\]\s*(?:as const)?\)|`)\(\s*(?<quote>['"`])(?<name>.*?)\k<quote>/,
   isNamed: isTitled,
