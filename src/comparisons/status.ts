@@ -46,7 +46,7 @@ type CountedSettingFacts = {
   live: { settledMicros: number; pendingMicros: number }
 }
 
-/** Builds the status from one row per setting. Trials are never read, so the cost does not grow with their number. */
+/** Builds the status from one row per setting. Trials are never read, so the duration does not depend on their number. */
 export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFacts[], now: Date): Comparison {
   const all = sumCounts(settings.map(({ counts }) => counts))
   const trials = toStateCounts(all)

@@ -74,7 +74,7 @@ export const NewComparison = z.strictObject({
 })
 export type NewComparison = z.infer<typeof NewComparison>
 
-/** The body of a create request. Fields without which a comparison can be quoted are optional. */
+/** The body of a create request, in which the fields that a quote does not need are optional. */
 export const QuoteRequest = NewComparison.partial({ id: true, sandbox: true, sandboxCredentialId: true })
 export type QuoteRequest = z.infer<typeof QuoteRequest>
 

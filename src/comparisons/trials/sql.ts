@@ -93,7 +93,7 @@ export type TrialFacts = TrialKey & {
   verifyMode: string | null
   agentNetwork: string | null
   verifierNetwork: string | null
-  /** Paths outside the working directory that the verifier sees in mode snapshot. */
+  /** Paths that the verifier takes over from the agent by name. */
   carried: string[] | null
 }
 
@@ -182,7 +182,7 @@ export type TrialEnd = {
 
 type CountPart = { comparison: number; setting: number; part: number }
 
-/** Sets every counter, so that the statement text is constant and can be prepared. */
+/** Adds to every counter, even if only 0, so that the statement text is constant and can be prepared. */
 const toIncrements = (changes: CountChanges) =>
   sql.join(COUNT_NAMES.map((name) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${changes[name] ?? 0}`))
 
@@ -293,7 +293,7 @@ export async function cancelTrialRows(tx: Db, comparison: number): Promise<numbe
   return rows.map(({ ordinal }) => ordinal)
 }
 
-/** Queues trials again with all their retries. Returns false if no trial was in that state. */
+/** Queues trials again and resets their number of retries. Returns false if no trial was in that state. */
 export async function requeueTrialRows(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<boolean> {
   const { numAffectedRows = 0n } =
     await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
