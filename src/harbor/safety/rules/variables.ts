@@ -15,7 +15,7 @@ const isSecret = ({ name, hasFallback }: VariableReference): boolean =>
 
 function matchUndeclared(view: TaskView): RuleMatch[] {
   const declared = new Set(view.environments.flatMap(({ env }) => env.map(({ name }) => name)))
-  // A service's own variable in its command lacks a second dollar sign; it does not refer to the runner.
+  // A command that uses `$NAME` of its service's own environment means `$$NAME`. It does not refer to the runner.
   const serviceVariables = new Set(listRawServices(view).flatMap(({ settings }) => listNames(settings.environment)))
   return (
     listComposeVariables(view)
@@ -137,7 +137,7 @@ const listPassedThrough = (compose: UsedCompose): VariableReference[] =>
     return names.map((name) => ({ path: `${path}.environment.${name}`, name, hasFallback: false }))
   })
 
-/** Credentials of the runner, even if the task provides a fallback. */
+/** Names of the runner's credentials. References to them are refused even if they have a fallback. */
 const RUNNER_SECRETS =
   /^(?:AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_CLIENT_SECRET|GITHUB_TOKEN|GH_TOKEN|GITLAB_TOKEN|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|NPM_TOKEN|CLAUDE_CODE_OAUTH_TOKEN|MODAL_TOKEN_(?:ID|SECRET)|SSH_AUTH_SOCK|DOCKER_HOST|DOCKER_AUTH_CONFIG|KUBECONFIG|VAULT_TOKEN|DATABASE_URL|ASSAY_(?:KEY|OPERATOR_KEY|BOOTSTRAP_KEY|MASTER_KEY\w*))$/
 
@@ -154,7 +154,7 @@ const SECRET_PARTS = new Set([
 
 const isRunnerSecret = (name: string): boolean => RUNNER_SECRETS.test(name) || /_API_?KEY$/.test(name)
 
-/** Returns true for the name of a secret, also of one that may belong to the task itself. */
+/** Returns true for the name of a secret, even if the secret may be the task's own. */
 const isSecretName = (name: string): boolean =>
   isRunnerSecret(name) ||
   name.includes('PRIVATE_KEY') ||
