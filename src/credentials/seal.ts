@@ -26,7 +26,7 @@ export const toSealedColumns = (sealed: Sealed) => ({
   ciphertext: sealed.ciphertext,
 })
 
-/** Thrown when a secret does not open. The message does not name the cause, which would only help an attacker. */
+/** Thrown when a secret does not open. The message does not tell the causes apart: that would only help an attacker. */
 export class SealBroken extends Error {
   override name = 'SealBroken'
 

@@ -180,9 +180,9 @@ const repriceToday = (release: Release): RepricedRelease =>
   reprice(release, new Map(listPublicModels(new Date()).map(({ catalogId, prices }) => [catalogId, prices])))
 
 /**
- * Converts the costs of a release to other prices and computes its frontier again. A cost changes by the ratio of the two
- * prices of its mean tokens, so that it stays exact where prices did not change. Frontier probabilities would need the
- * results of every task and are left out.
+ * Converts the costs of a release to other prices and computes its frontier again. Each cost is multiplied by the new price of
+ * the setting's mean tokens divided by their old price, so that a cost with unchanged prices stays exact. Frontier
+ * probabilities would need the results of every task and are left out.
  */
 export function reprice(release: Release, prices: ReadonlyMap<string, Prices>): RepricedRelease {
   const converted = release.settings.map((setting) => {

@@ -25,7 +25,7 @@ export const showAppPage = endpoint({
   ...page,
   id: 'showAppPage',
   path: '/app/{path}',
-  summary: 'Page: any page of the workspace app, which reads its address in the browser',
+  summary: 'Page: any page of the workspace app, which is routed in the browser',
 })
 
 export const readAppAsset = endpoint({
