@@ -319,7 +319,7 @@ export type CustomHarness = {
   createdAt: string
 }
 
-/** How one kind of output line of a custom harness becomes part of its trajectory. */
+/** How one kind of output line of a custom harness becomes part of its trajectory. `tells` is the kind of the trajectory event. */
 export type OutputRule = {
   /** Values that the line must have at these paths. All must match. */
   when: Record<string, string | number | boolean>

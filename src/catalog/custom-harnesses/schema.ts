@@ -60,7 +60,8 @@ const Rule = z
   ])
   .meta({
     id: 'OutputRule',
-    description: 'How one kind of output line of a custom harness becomes part of its trajectory.',
+    description:
+      'How one kind of output line of a custom harness becomes part of its trajectory. `tells` is the kind of the trajectory event.',
   })
 
 const fields = {
