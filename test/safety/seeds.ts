@@ -104,6 +104,11 @@ const COMPOSE: Seed[] = [
   ),
   seed(
     'secret_variables',
+    'the secret key of the service in a compose file',
+    compose(`environment: {K: "\${ASSAY_SECRET_KEY:-none}"}`),
+  ),
+  seed(
+    'secret_variables',
     'a key of the runner in the environment',
     toml('[environment.env]', `K = "\${AWS_SECRET_ACCESS_KEY}"`),
   ),
