@@ -47,7 +47,8 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
   if (call.kind === 'generate' && call.bounds === null && grant.budgetMicros !== null)
     return refuse('price', toRefusalMessage('price'))
   const secret = await runtime.openSecret(grant)
-  if (secret === undefined) return refuse('credential', 'There is no credential for this call: it was deleted, or belongs to another provider.')
+  if (secret === undefined)
+    return refuse('credential', 'There is no credential for this call: it was deleted, or belongs to another provider.')
 
   const reserved = await reserve(runtime, context, call)
   if (reserved.kind === 'refused') {

@@ -387,12 +387,11 @@ class ShellParser extends ShellCursor {
 
 const TEST_END = new Set([' ', '\t', '\n', '\r'])
 const PATTERN_END = new Set([' ', '\t', '\n', '\r', '|', ')'])
+/** Matches a command, or a group that contains one, that ends the script or the function. */
+const ENDS_SCRIPT = /^\s*(?:\{[^}]*?[\s;])?(?:exit|return)\b/
 
 const parseHeredoc = (text: string, isQuoted: boolean): WordPart[] =>
   isQuoted ? [{ kind: 'text', text, isQuoted }] : new ShellParser(text).readAllQuoted()
-
-/** Matches a command, or a group that contains one, that ends the script or the function. */
-const ENDS_SCRIPT = /^\s*(?:\{[^}]*?[\s;])?(?:exit|return)\b/
 
 function markLast(commands: ShellCommand[], mark: 'isDecisive' | 'isPiped'): true {
   const last = commands.at(-1)
