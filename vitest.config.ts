@@ -52,6 +52,8 @@ export default defineConfig({
     execArgv: ['--max-semi-space-size=64', '--heap-growing-percent=100', '--no-memory-reducer'],
     testTimeout: process.env.ASSAY_TEST_LONG ? 3_600_000 : 120_000,
     hookTimeout: 60_000,
+    // The default of one second is too short beside other suites.
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       project(
         'all',

@@ -125,7 +125,7 @@ describe('with a registry', () => {
     // Without the base image, this worker could not build. Its files belong to another user.
     const other = openWorker({ ...settings(), builds: false }, join(top, 'other'))
     expect(await prepare(other, TASK, { owner: 1000 })).toEqual(first)
-    await vi.waitFor(() => expect(registry.requests).toHaveLength(2))
+    await vi.waitFor(() => expect(registry.requests).toHaveLength(2), 30_000)
     expect(registry.requests.every((line) => /^GET \S+ 200$/.test(line))).toBe(true)
   })
 

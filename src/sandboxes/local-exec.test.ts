@@ -125,6 +125,9 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
     await run(fixture, sandbox, 'true')
     const before = (await readdir('/proc/self/fd')).length
     for (let count = 0; count < 10; count += 1) await run(fixture, sandbox, 'echo x; cat')
-    await vi.waitFor(async () => expect((await readdir('/proc/self/fd')).length).toBeLessThanOrEqual(before + 1))
+    await vi.waitFor(
+      async () => expect((await readdir('/proc/self/fd')).length).toBeLessThanOrEqual(before + 1),
+      30_000,
+    )
   })
 })

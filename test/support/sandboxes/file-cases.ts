@@ -28,7 +28,7 @@ export const fileCases: ConformanceCase[] = [
       const before = await openNameless()
       expect(await sandbox.stopped.collect('/no/such', { files: 10, bytes: 1000 })).toBeUndefined()
       expect(await sandbox.stopped.collect('/nothing', { files: 10, bytes: 1000 })).toBeUndefined()
-      await vi.waitFor(async () => expect(await openNameless()).toEqual(before))
+      await vi.waitFor(async () => expect(await openNameless()).toEqual(before), 30_000)
     },
   },
   {
