@@ -95,7 +95,8 @@ function npm(tree: TreeFacts): PackageManager {
 
 const pnpm = (version: string): PackageManager => ({
   program: [`pnpm@${version}`],
-  install: 'pnpm install --frozen-lockfile --ignore-scripts',
+  // Keeps to the lock file if it matches package.json. At some commits of real projects it does not.
+  install: 'pnpm install --no-frozen-lockfile --ignore-scripts',
   rebuild: 'pnpm rebuild',
   add: 'pnpm add --ignore-scripts --ignore-workspace-root-check',
   lock: ['pnpm-lock.yaml', 'pnpm-workspace.yaml'],

@@ -14,7 +14,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
 WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN npm install -g pnpm@9.12.0 \
- && pnpm install --frozen-lockfile --ignore-scripts \
+ && pnpm install --no-frozen-lockfile --ignore-scripts \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz
