@@ -169,40 +169,32 @@ const buildNodeAffinity = ({ claim }: PodVolumes) => ({
 })
 
 /** Builds the container that copies files of the image to volumes which have not been used before. */
-const buildFillContainer = (image: string, { unfilled }: PodVolumes) => ({
-  name: 'volumes',
-  image,
-  imagePullPolicy: 'IfNotPresent',
-  command: escapeVariables(
-    scriptCommand(
-      FILL_VOLUMES_SCRIPT,
-      ...unfilled.flatMap(({ folder, target }) => [`${VOLUMES_FOLDER}/${folder}`, target]),
-    ),
-  ),
-  env: PROGRAM_ENV,
-  workingDir: '/',
-  securityContext: LOCKED_DOWN,
-  resources: buildHelperResources({ requested: '64Mi', limit: '64Mi' }),
-  volumeMounts: [
-    { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
-    { name: 'volumes', mountPath: VOLUMES_FOLDER },
-  ],
-})
+const buildFillContainer = (image: string, { unfilled }: PodVolumes) => {
+  const pairs = unfilled.flatMap(({ folder, target }) => [`${VOLUMES_FOLDER}/${folder}`, target])
+  const volume = { name: 'volumes', mountPath: VOLUMES_FOLDER }
+  return buildCopyContainer({ name: 'volumes', image, command: scriptCommand(FILL_VOLUMES_SCRIPT, ...pairs), volume })
+}
 
 /** Builds the container that copies a folder from its image to the volume that the main container mounts. */
-const buildFolderContainer = (index: number, image: string) => ({
-  name: `folder-${index}`,
+const buildFolderContainer = (index: number, image: string) => {
+  const volume = { name: volumeName(index), mountPath: toMountFolder(index) }
+  const command = toolCommand('cp', '--archive', `${IMAGE_FOLDER}/.`, volume.mountPath)
+  return buildCopyContainer({ name: `folder-${index}`, image, command, volume })
+}
+
+type CopyContainer = { name: string; image: string; command: string[]; volume: { name: string; mountPath: string } }
+
+/** Builds a container that copies files of its image to a volume, with our own programs. */
+const buildCopyContainer = ({ name, image, command, volume }: CopyContainer) => ({
+  name,
   image,
   imagePullPolicy: 'IfNotPresent',
-  command: escapeVariables(toolCommand('cp', '--archive', `${IMAGE_FOLDER}/.`, toMountFolder(index))),
+  command: escapeVariables(command),
   env: PROGRAM_ENV,
   workingDir: '/',
   securityContext: LOCKED_DOWN,
   resources: buildHelperResources({ requested: '64Mi', limit: '64Mi' }),
-  volumeMounts: [
-    { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
-    { name: volumeName(index), mountPath: toMountFolder(index) },
-  ],
+  volumeMounts: [{ name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true }, volume],
 })
 
 /** Overrides variables of the image that would load libraries or locales into our own programs. */
