@@ -157,7 +157,7 @@ function reportFindings(shell: Shell, error: unknown): unknown {
 
 function listFindings(error: unknown): BenchmarkFinding[] {
   if (error instanceof ProblemReceived && 'findings' in error.problem) return toFindings(error.problem.findings)
-  // With --data no service answers: the problem is thrown in this process.
+  // Problems of a command with --data come from this process, not from a service.
   if (!(error instanceof Error) || !('extra' in error)) return []
   const { members } = Object(error.extra)
   return toFindings(members?.findings)

@@ -389,7 +389,7 @@ function isStrongKey(key: string): boolean {
 
 /** Returns the memory of the machine, or of the container that this process runs in. */
 function machineMemoryMb(): number {
-  // Without a limit of a container, Node returns 0 or more memory than the machine has.
+  // Node returns 0, or more memory than the machine has, if no container limits it.
   const containerBytes = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return Math.floor(Math.min(totalmem(), containerBytes) / 2 ** 20)
 }

@@ -206,7 +206,7 @@ async function findNewest(service: Service, { endpoints, params }: ScopeClient):
 async function describeAnswer({ service, scope, params }: OpenedComparison): Promise<ToolOutput> {
   const { body } = await call(service, scope.endpoints.read, { params })
   const scoped = { scope, id: params.comparisonId }
-  // Without JSON, long lists of pairs are left out.
+  // The option `json: false` leaves out long lists of pairs.
   const pairs = await listAnsweredPairs({ ...service, json: false }, scoped, body)
   const reason = body.submissionError?.message ?? body.pause?.message
   const { answer, ...rest } = body

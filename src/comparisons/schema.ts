@@ -116,7 +116,7 @@ const lifecycleEndpoints = (prefix: `/${string}`, suffix: string) =>
       id: `resumeComparison${suffix}`,
       path: `${prefix}/evaluations/comparisons/${ID}/resume`,
     }),
-    /** The same operation under a shorter path. */
+    /** Alias of `resume` with a shorter path. */
     resumeShort: endpoint({
       ...resume,
       id: `resumeComparison${suffix}Short`,

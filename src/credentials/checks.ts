@@ -187,7 +187,7 @@ async function dial(engine: EngineTarget, resolve: Resolve): Promise<Socket | 'p
 
   // Connects to the address that was checked. TLS still verifies the name.
   const [host] = addresses
-  if (!host) throw new Error(`${name} has no address`) // Without a host, `connect` would use this machine.
+  if (!host) throw new Error(`${name} has no address`) // `connect` would use this machine.
   const target = { host, port: Number(engine.url.port || 443) }
   if (!engine.tls) return connect(target)
   return connectTls({ ...target, ...engine.tls, ...(isIP(name) === 0 ? { servername: name } : {}) })

@@ -83,7 +83,7 @@ export async function readGrant(ledger: Ledger, id: string): Promise<GrantTotals
   return computeTotals(state)
 }
 
-/** One of the concurrent calls that a grant allows, until `release`. */
+/** A call that counts as one of the concurrent calls of a grant until `release`. */
 export type CallSlot = {
   /** Accounts for buffered bytes. Returns false if they would exceed the limit of the grant. */
   takeBytes(bytes: number): boolean

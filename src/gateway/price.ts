@@ -23,7 +23,7 @@ export type CallPrices = TokenPrices & {
 /** Decimals are computed as integers with this many decimal places. A price with more places is invalid. */
 const DECIMAL_PLACES = 18
 const ONE = 10n ** BigInt(DECIMAL_PLACES)
-/** One micro-dollar in a cost before rounding: the product of a price and a multiplier has twice as many places. */
+/** Value of a micro-dollar in costs before rounding, which are products of two decimals and have twice as many places. */
 const MICRO = ONE * ONE
 
 /** Returns the cost, rounded half up once at the end, or null if a price that the call needs is unknown. */
@@ -77,7 +77,7 @@ function findMultiplier({ tierMultipliers = {} }: CallPrices, serviceTier: strin
   return LIST_PRICE_TIERS.includes(serviceTier) ? ONE : null
 }
 
-/** Whole part, fraction and exponent of a decimal. */
+/** Matches a decimal: its whole part, fraction and exponent. */
 const DECIMAL = /^(\d{1,15})(?:\.(\d+))?(?:e([+-]?\d{1,2}))?$/i
 
 /**

@@ -50,7 +50,7 @@ export function readCommand(fields: Fields, key: string): Template[] | null {
   return (words ?? []).map((word) => (word === '' ? [] : [word]))
 }
 
-/** One word of a command line: unquoted characters, escapes and quoted strings in any order. */
+/** Matches a word of a command line: unquoted characters, escapes and quoted strings in any order. */
 const WORD = /(?:[^\s"'\\]|\\[\s\S]|"(?:[^"\\]|\\[\s\S])*"|'[^']*')+/g
 const ESCAPE_OR_QUOTES = /\\([\s\S])|"((?:[^"\\]|\\[\s\S])*)"|'([^']*)'/g
 

@@ -142,7 +142,7 @@ const hasGitFolders = async (from: StoppedSandbox, folder: string): Promise<bool
 
 async function exists(from: StoppedSandbox, path: string): Promise<boolean> {
   const found = await from.collect(path, { files: 1, bytes: 0 })
-  // The archive is read to its end, which releases the file behind it.
+  // Reading the archive to its end releases the file behind it.
   for await (const _ of found?.tar ?? []);
   return found !== undefined
 }

@@ -45,7 +45,7 @@ export async function deleteStaleSpools(folder: string): Promise<void> {
     throw error
   })
   for (const name of names.filter((each) => SPOOL_NAME.test(each))) {
-    const stats = await stat(join(folder, name)).catch(() => undefined) // Its owner may remove it at any time.
+    const stats = await stat(join(folder, name)).catch(() => undefined) // The owner of a spool may remove it at any time.
     if (stats && Date.now() - stats.mtimeMs > SPOOL_AGE_MAX_MS) await rm(join(folder, name), { force: true })
   }
 }

@@ -33,7 +33,7 @@ export function connect(url: string, options: { max: number; onError: (error: Er
     statement_timeout: 60_000,
     idle_in_transaction_session_timeout: 60_000,
   })
-  // Without these listeners, losing a connection, idle or in a transaction, would end the process.
+  // The loss of a connection, idle or in a transaction, would end the process if nothing listened to its errors.
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', () => {}))
   const db = new Kysely<DB>({ dialect: new PostgresDialect({ pool: withPreparedStatements(pool) }) })

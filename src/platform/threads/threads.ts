@@ -27,7 +27,7 @@ type ThreadLimits = {
   threadsMin?: number | undefined
 }
 
-type RunOptions = {
+type ThreadRunOptions = {
   sources?: readonly ThreadSource[]
   /** Groups take turns, and each leaves a thread to the others. */
   group?: string | undefined
@@ -38,7 +38,7 @@ type Threads<Tasks extends TaskTable> = {
   run<Name extends keyof Tasks & string>(
     name: Name,
     input: Parameters<Tasks[Name]>[0],
-    options?: RunOptions,
+    options?: ThreadRunOptions,
   ): Promise<Awaited<ReturnType<Tasks[Name]>>>
 }
 

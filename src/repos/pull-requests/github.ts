@@ -151,7 +151,7 @@ function parsePage(body: unknown, headers: Headers): PageAnswer {
   if (error.type === 'NOT_FOUND' || error.type === 'FORBIDDEN') {
     throw new CodeHostUnavailable('The repository does not exist, or the credential has no access to it.')
   }
-  // Without a requested pause, the wait is longer than allowed: the caller gets an error.
+  // If GitHub requests no pause, a wait above the maximum makes the caller fail.
   const waitSeconds =
     error.type === 'RATE_LIMITED' ? (readRetryAfterSeconds(headers) ?? WAIT_MAX_SECONDS + 1) : undefined
   return { kind: 'again', waitSeconds, detail: `The code host reported an error (${error.type ?? 'unknown'}).` }

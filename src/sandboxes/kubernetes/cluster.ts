@@ -5,7 +5,7 @@ import type { AccountFiles } from '../kernel/accounts.ts'
 import type { Kubernetes } from './client.ts'
 import type { KubernetesSettings } from './connection.ts'
 import type { FileListing } from './listing.ts'
-import type { Registry } from './registry.ts'
+import type { ImageRegistry } from './registry.ts'
 import type { RegistrySettings } from './registry-settings.ts'
 
 /** A namespace of a cluster in which sandboxes are started. */
@@ -39,7 +39,7 @@ export type ClusterImage = {
 /** Builds images of Dockerfiles and keeps them in a registry, where every worker finds them. */
 export type ImageBuilder = {
   settings: RegistrySettings
-  registry: Registry
+  registry: ImageRegistry
   /** Folder of the image store, which local sandboxes of the same data folder share. */
   storeFolder: string
   /** Hosts that builds may reach besides public ones. */

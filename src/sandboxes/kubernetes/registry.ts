@@ -25,7 +25,7 @@ export type ManifestContent = z.infer<typeof ManifestContent>
 type RegistryBlob = { digest: string; size: number; open: () => AsyncIterable<Uint8Array> }
 
 /** A repository of an image registry, through the API of the OCI distribution specification. */
-export type Registry = {
+export type ImageRegistry = {
   /** Throws if the registry does not answer or the credential may not read the repository. */
   requireRead(signal?: AbortSignal): Promise<void>
   /** Throws if the credential may not push to the repository. */
@@ -50,14 +50,14 @@ const UPLOAD_TIMEOUT_MS = 15 * 60_000
 /** Tag that no image has. */
 const NO_TAG = 'assay-none'
 
-export function connectRegistry(settings: RegistrySettings, outbound = createOutbound()): Registry {
+export function connectRegistry(settings: RegistrySettings, outbound = createOutbound()): ImageRegistry {
   const host = registryHost(settings.repository)
   const path = settings.repository.slice(host.length + 1)
   const send = (method: string, suffix: string, request: RegistryRequest = {}) =>
     sendAuthorized(outbound, settings, method, `/v2/${path}${suffix}`, request)
   const toError = (answer: Response, action: string) => toRegistryError(settings, answer, action)
 
-  const findManifest: Registry['findManifest'] = async (reference, signal) => {
+  const findManifest: ImageRegistry['findManifest'] = async (reference, signal) => {
     const headers = { accept: MANIFEST_TYPES.join(', ') }
     const answer = await send('GET', `/manifests/${reference}`, { headers, signal })
     if (answer.status === 404) return undefined

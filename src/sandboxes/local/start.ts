@@ -116,7 +116,7 @@ async function createSandbox(
   try {
     return await launchSandbox({ host, spec, resources, namespaceProcess, output, binds })
   } catch (error) {
-    // Without a writer the pipe has no end, and its reader would keep this process alive.
+    // Nothing will write to the pipe, so its reader would wait for ever and keep this process alive.
     await output.finish()
     throw error
   }
