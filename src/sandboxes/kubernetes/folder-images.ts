@@ -12,7 +12,7 @@ import type { Mount } from '../sandbox.ts'
 import type { Cluster, ImageBuilder } from './cluster.ts'
 import type { ManifestContent } from './registry.ts'
 
-/** Folder of such an image that has the files. */
+/** Folder inside of an image that contains the files of a mounted folder. */
 export const IMAGE_FOLDER = '/folder'
 
 /** Names of the images from which a pod copies its mounted folders, by the position of the mount. */
