@@ -1,7 +1,7 @@
 FROM debian:trixie-slim
 ARG JAVA_TOOL_OPTIONS
 ENV LANG="C.UTF-8" \
-    MAVEN_OPTS="-Dmaven.repo.local=/opt/deps/m2"
+    MAVEN_OPTS="-Dmaven.repo.local=/opt/deps/m2 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git libfaketime maven python3 \
