@@ -54,10 +54,14 @@ type PackageManager = {
 
 const REBUILD = 'npm rebuild --ignore-scripts=false'
 
-/** Commands of npm. `install` skips install scripts; the build runs them with `rebuild`, after all files are copied. */
+/**
+ * Commands of npm. `install` skips install scripts; the build runs them with `rebuild`, after all files are copied. At some
+ * commits of real projects the lock file does not match package.json: every package manager keeps to the lock file then and
+ * completes it.
+ */
 const NPM: PackageManager = {
   program: [],
-  install: 'npm ci --ignore-scripts',
+  install: 'npm ci --ignore-scripts || npm install --ignore-scripts',
   rebuild: REBUILD,
   add: 'npm install --ignore-scripts --no-save --no-package-lock',
   lock: ['package-lock.json'],
@@ -95,7 +99,6 @@ function npm(tree: TreeFacts): PackageManager {
 
 const pnpm = (version: string): PackageManager => ({
   program: [`pnpm@${version}`],
-  // Keeps to the lock file if it matches package.json. At some commits of real projects it does not.
   install: 'pnpm install --no-frozen-lockfile --ignore-scripts',
   rebuild: 'pnpm rebuild',
   add: 'pnpm add --ignore-scripts --ignore-workspace-root-check',
@@ -105,7 +108,7 @@ const pnpm = (version: string): PackageManager => ({
 /** Returns the commands of Bun, which only installs packages: tests are run by Node. `bun test` is not supported. */
 const bun = (version: string, lock: string[]): PackageManager => ({
   program: [`bun@${version}`],
-  install: 'bun install --frozen-lockfile --ignore-scripts',
+  install: 'bun install --ignore-scripts',
   rebuild: REBUILD,
   add: 'bun add --ignore-scripts',
   lock: [...lock, 'bunfig.toml'],
@@ -116,14 +119,14 @@ const yarn = (version: string): PackageManager =>
   /^1\b/.test(version)
     ? {
         program: [`yarn@${version}`],
-        install: 'yarn install --frozen-lockfile --ignore-scripts',
+        install: 'yarn install --ignore-scripts',
         rebuild: REBUILD,
         add: 'yarn add --ignore-scripts --ignore-workspace-root-check',
         lock: ['yarn.lock'],
       }
     : {
         program: [`@yarnpkg/cli-dist@${version}`],
-        install: 'yarn install --immutable --mode=skip-build',
+        install: 'yarn install --no-immutable --mode=skip-build',
         rebuild: 'yarn rebuild',
         add: 'yarn add --mode=skip-build',
         lock: ['yarn.lock', '.yarnrc.yml'],

@@ -15,7 +15,7 @@ WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN { npm install -g npm@10 node-linux-$(node -p process.arch)@22 && hash -r; } \
  && npm install -g yarn@1 \
- && yarn install --frozen-lockfile --ignore-scripts \
+ && yarn install --ignore-scripts \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz

@@ -13,7 +13,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./
-RUN npm ci --ignore-scripts \
+RUN { npm ci --ignore-scripts || npm install --ignore-scripts; } \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz

@@ -14,7 +14,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
 WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN npm install -g @yarnpkg/cli-dist@4.1.0 \
- && yarn install --immutable --mode=skip-build \
+ && yarn install --no-immutable --mode=skip-build \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz
