@@ -1,3 +1,4 @@
+import { TESTS_UID } from '../../grading/grader-files.ts'
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
@@ -66,7 +67,7 @@ export function renderDockerfile(recipe: EnvRecipe, commit: ImageCommit): string
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
     ...(commit.hasSubmodules ? [`COPY ${SUBMODULES_ARCHIVE} /tmp/${SUBMODULES_ARCHIVE}`] : []),
     renderRun(buildCommitLines(findRunnerSetup(runner)?.artefacts ?? [], commit)),
-    ...(build.length === 0 ? [] : [renderRun([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
+    ...(build.length === 0 ? [] : [renderRun([...build.map(groupLine), ...OPEN_PERMISSIONS, ...giveToTests(runner)])]),
   ]
   return `${parts.join('\n')}\n`
 }
@@ -100,7 +101,7 @@ function renderSharedParts(recipe: EnvRecipe): [tools: string[], dependencies: s
   ]
   const dependencies = [
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
-    ...(setup.length === 0 ? [] : [renderRun([...setup.map(groupLine), ...OPEN_PERMISSIONS])]),
+    ...(setup.length === 0 ? [] : [renderRun([...setup.map(groupLine), ...OPEN_PERMISSIONS, ...giveToTests(runner)])]),
   ]
   return [tools, dependencies]
 }
@@ -124,6 +125,19 @@ const renderEnv = (env: Record<string, string>): string =>
  * this layer.
  */
 const OPEN_PERMISSIONS = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0666 -exec chmod a+rwX {} +`]
+
+/**
+ * Gives folders of installed or built files, such as `node_modules`, to the user of the tests, if the builder allows it.
+ * Otherwise the grader would do so before each run, which copies every file from the image into the sandbox.
+ */
+function giveToTests(runner: string): string[] {
+  const artefacts = findRunnerSetup(runner)?.artefacts ?? []
+  const names = artefacts.filter((path) => path.endsWith('/')).map((path) => path.replaceAll('/', ''))
+  if (names.length === 0) return []
+  const condition = names.map((name) => `-name ${quoteWord(name)}`).join(' -o ')
+  const chown = `chown -hR --from=0 ${TESTS_UID}:${TESTS_UID}`
+  return [`{ find . -type d \\( ${condition} \\) -prune -exec ${chown} {} + || true; }`]
+}
 
 /** Git attributes that override those in the tree, which could change file contents at checkout. */
 const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'

@@ -22,7 +22,7 @@ import { type BaseFiles, readBaseFiles, readChange, StoredRecipe, toJson } from 
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 8,
+  version: 9,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,

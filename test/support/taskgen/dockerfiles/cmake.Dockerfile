@@ -24,4 +24,5 @@ RUN mkdir /tmp/base \
 RUN cmake -S . -B build \
  && cmake --build build --parallel 2 \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name build -o -name Testing \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

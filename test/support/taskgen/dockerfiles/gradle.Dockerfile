@@ -25,4 +25,5 @@ RUN mkdir /tmp/base \
  && rm -rf /tmp/base
 RUN { sh ./gradlew --no-daemon -q test --continue || sh ./gradlew --no-daemon -q testClasses; } \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name build -o -name .gradle \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

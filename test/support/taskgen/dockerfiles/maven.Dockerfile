@@ -10,7 +10,8 @@ WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN { mvn -B -q dependency:go-offline || true; } \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name target \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -30,4 +31,5 @@ RUN mkdir /tmp/base \
 RUN mvn -B -q -fae test -Dmaven.test.failure.ignore=true \
  && find . -name surefire-reports -type d -prune -exec rm -rf {} + \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name target \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

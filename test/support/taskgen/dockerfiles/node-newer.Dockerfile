@@ -17,7 +17,8 @@ RUN { npm install -g npm@10 node-linux-$(node -p process.arch)@22 && hash -r; } 
  && npm install -g yarn@1 \
  && yarn install --ignore-scripts \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name node_modules \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -36,4 +37,5 @@ RUN mkdir /tmp/base \
  && rm -rf /tmp/base
 RUN npm rebuild --ignore-scripts=false \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name node_modules \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

@@ -15,7 +15,8 @@ WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN npm install --ignore-scripts --no-package-lock \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name node_modules \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -34,4 +35,5 @@ RUN mkdir /tmp/base \
  && rm -rf /tmp/base
 RUN npm rebuild --ignore-scripts=false \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name node_modules \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

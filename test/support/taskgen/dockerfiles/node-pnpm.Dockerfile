@@ -16,7 +16,8 @@ COPY manifests/ ./
 RUN npm install -g pnpm@9.12.0 \
  && pnpm install --no-frozen-lockfile --ignore-scripts \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name node_modules \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -35,4 +36,5 @@ RUN mkdir /tmp/base \
  && rm -rf /tmp/base
 RUN pnpm rebuild \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name node_modules \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

@@ -10,7 +10,8 @@ WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN composer install --no-interaction --no-scripts --no-autoloader --no-progress \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name vendor \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -30,4 +31,5 @@ RUN mkdir /tmp/base \
 RUN composer dump-autoload --no-interaction \
  && rm -rf /tmp/composer \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name vendor \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

@@ -17,7 +17,8 @@ RUN python3 -m venv /opt/deps/tools \
  && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'setuptools<81' wheel \
  && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'pytest-mock>=3.1' pytest \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name __pycache__ -o -name '*.egg-info' -o -name .eggs -o -name .pytest_cache \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -36,4 +37,5 @@ RUN mkdir /tmp/base \
  && rm -rf /tmp/base
 RUN SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache -e . \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name __pycache__ -o -name '*.egg-info' -o -name .eggs -o -name .pytest_cache \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }

@@ -10,7 +10,8 @@ WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN bundle install \
  && mkdir -p /opt/deps \
- && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} + \
+ && { find . -type d \( -name .bundle \) -prune -exec chown -hR --from=0 61000:61000 {} + || true; }
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
