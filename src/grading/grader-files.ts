@@ -98,9 +98,10 @@ function buildRunData(plan: RunPlan, runner: Runner, { seed, daysAhead, only, pa
 /**
  * Returns shell code that shifts the clock of all processes that the rest of the command line starts. The dynamic loader
  * expands `$LIB` to the library folder of the architecture. The monotonic clock, by which programs wait, is not shifted.
+ * The last variable turns off a workaround for old C libraries, with which waiting threads of Java never sleep.
  */
 const renderClockShift = (days: number): string =>
-  `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d' FAKETIME_DONT_FAKE_MONOTONIC=1; `
+  `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d' FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_FORCE_MONOTONIC_FIX=0; `
 
 const toHiddenData = (hidden: HiddenTests | null): object => ({
   files: (hidden?.files ?? []).map(({ path, executable }) => ({ path: requireRelativePath(path), executable })),
