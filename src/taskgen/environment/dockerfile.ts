@@ -67,7 +67,7 @@ export function renderDockerfile(recipe: EnvRecipe, commit: ImageCommit): string
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
     ...(commit.hasSubmodules ? [`COPY ${SUBMODULES_ARCHIVE} /tmp/${SUBMODULES_ARCHIVE}`] : []),
     renderRun(buildCommitLines(findRunnerSetup(runner)?.artefacts ?? [], commit)),
-    ...(build.length === 0 ? [] : [renderRun([...build.map(groupLine), ...OPEN_PERMISSIONS, ...giveToTests(runner)])]),
+    ...(build.length === 0 ? [] : [renderRun([...build.map(groupLine), ...OPEN_PERMISSIONS, ...giveFolders(runner)])]),
   ]
   return `${parts.join('\n')}\n`
 }
@@ -101,7 +101,7 @@ function renderSharedParts(recipe: EnvRecipe): [tools: string[], dependencies: s
   ]
   const dependencies = [
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
-    ...(setup.length === 0 ? [] : [renderRun([...setup.map(groupLine), ...OPEN_PERMISSIONS, ...giveToTests(runner)])]),
+    ...(setup.length === 0 ? [] : [renderRun([...setup.map(groupLine), ...OPEN_PERMISSIONS, ...giveFolders(runner)])]),
   ]
   return [tools, dependencies]
 }
@@ -130,14 +130,21 @@ const OPEN_PERMISSIONS = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0
  * Gives folders of installed or built files, such as `node_modules`, to the user of the tests, if the builder allows it.
  * Otherwise the grader would do so before each run, which copies every file from the image into the sandbox.
  */
-function giveToTests(runner: string): string[] {
+function giveFolders(runner: string): string[] {
   const artefacts = findRunnerSetup(runner)?.artefacts ?? []
   const names = artefacts.filter((path) => path.endsWith('/')).map((path) => path.replaceAll('/', ''))
   if (names.length === 0) return []
   const condition = names.map((name) => `-name ${quoteWord(name)}`).join(' -o ')
-  const chown = `chown -hR --from=0 ${TESTS_UID}:${TESTS_UID}`
-  return [`{ find . -type d \\( ${condition} \\) -prune -exec ${chown} {} + || true; }`]
+  return [`{ find . -type d \\( ${condition} \\) -prune -exec chown -hR --from=0 ${TESTS_OWNER} {} + || true; }`]
 }
+
+const TESTS_OWNER = `${TESTS_UID}:${TESTS_UID}`
+
+/**
+ * Gives the files of the tree to the user of the tests, for the same reason. Its folders stay with root: npm 8, run by
+ * root, executes the scripts of a package as the owner of its folder.
+ */
+const GIVE_TREE = `{ find . -path ./.git -prune -o -type f -uid 0 -exec chown ${TESTS_OWNER} {} + || true; }`
 
 /** Git attributes that override those in the tree, which could change file contents at checkout. */
 const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
@@ -169,6 +176,7 @@ function buildCommitLines(
     ),
     `GIT_AUTHOR_DATE='${date}' GIT_COMMITTER_DATE='${date}' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit'`,
     'git checkout-index -q -f -a',
+    GIVE_TREE,
     'git update-index -q --refresh',
     'rm -rf /tmp/base',
     // git does not look into the folder of a submodule that is not a repository.

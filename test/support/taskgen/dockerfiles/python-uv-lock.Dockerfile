@@ -34,6 +34,7 @@ RUN mkdir /tmp/base \
  && (cd /tmp/base && git --git-dir=/workspace/repo/.git --work-tree=/tmp/base add -A -f .) \
  && GIT_AUTHOR_DATE='@1714564800 +0000' GIT_COMMITTER_DATE='@1714564800 +0000' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit' \
  && git checkout-index -q -f -a \
+ && { find . -path ./.git -prune -o -type f -uid 0 -exec chown 61000:61000 {} + || true; } \
  && git update-index -q --refresh \
  && rm -rf /tmp/base
 RUN SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache -c /opt/deps/constraints.txt -e '.[test]' \
