@@ -13,6 +13,8 @@ test.each([
   ['pages/a1', 'a[0-9]', true],
   ['pages/ax', 'a[!0-9]', true],
   ['pages/ax', 'a[0-9]', false],
+  ['pages/a-', 'a[0-9]', false],
+  ['pages/a-', 'a[0-9-]', true],
   ['pages/a]', 'a[]]', true],
   ['pages/a*', 'a\\*', true],
   ['pages/ab', 'a\\*', false],

@@ -10,7 +10,7 @@ import { headerBlocks, type TarHeader } from './tar.ts'
 
 type ArtifactSize = { files: number; bytes: number }
 
-/** Runs in a thread. Writes a collected tar, the only source, to a file, without excluded entries. */
+/** Runs in a thread. Copies the entries of a collected tar that are not excluded to a file. The tar is the only source. */
 export async function spoolArtifact(
   { file, exclude }: { file: string; exclude: string[] },
   [tar]: readonly AsyncIterable<Buffer>[],
@@ -64,7 +64,10 @@ export async function unpackArtifact({ tar, target }: { tar: string; target: str
 }
 
 async function writeEntry(entry: TarEntry, path: string): Promise<void> {
-  if (entry.type === 'Directory') return void (await mkdir(path, { recursive: true, mode: 0o755 }))
+  if (entry.type === 'Directory') {
+    await mkdir(path, { recursive: true, mode: 0o755 })
+    return
+  }
   await mkdir(dirname(path), { recursive: true, mode: 0o755 })
   await using file = await open(path, 'wx', 0o644)
   for await (const chunk of entry.content()) await file.writeFile(chunk)
@@ -76,16 +79,20 @@ async function writeEntry(entry: TarEntry, path: string): Promise<void> {
  */
 export function isExcluded(path: string, patterns: readonly string[]): boolean {
   const parts = path.split('/')
-  return patterns.some((pattern) => {
-    const tokens = parsePattern(pattern.replace(/\/+$/, ''))
-    return parts.some((_, start) =>
-      parts.slice(start).some((_part, length) => matches(tokens, parts.slice(start, start + length + 1).join('/'))),
-    )
-  })
+  const parsedPatterns = patterns.map((pattern) => parsePattern(pattern.replace(/\/+$/, '')))
+  for (let start = 0; start < parts.length; start += 1) {
+    for (let end = start + 1; end <= parts.length; end += 1) {
+      const subpath = parts.slice(start, end).join('/')
+      if (parsedPatterns.some((tokens) => matches(tokens, subpath))) return true
+    }
+  }
+  return false
 }
 
+/** `*`, or a test for a single character. */
 type GlobToken = '*' | ((character: string) => boolean)
 
+/** A character class, an escaped character, or any other character. */
 const PATTERN_TOKEN = /\[[!^]?.[^\]]*\]|\\.|./gsu
 
 const parsePattern = (pattern: string): GlobToken[] => (pattern.match(PATTERN_TOKEN) ?? []).map(parseToken)
@@ -101,35 +108,40 @@ function parseToken(text: string): GlobToken {
 function parseCharacterClass(inner: string[]): (character: string) => boolean {
   const negated = inner[0] === '!' || inner[0] === '^'
   const members = negated ? inner.slice(1) : inner
-  const isIn = (character: string): boolean =>
-    members.some((member, at) => {
-      const [dash, last] = [members[at + 1], members[at + 2]]
-      if (dash === '-' && last !== undefined) return member <= character && character <= last
-      return member === character
-    })
-  return (character) => isIn(character) !== negated
+  const ranges: { first: string; last: string }[] = []
+  let index = 0
+  while (index < members.length) {
+    const [first = '', dash, last] = members.slice(index, index + 3)
+    const isRange = dash === '-' && last !== undefined
+    ranges.push({ first, last: isRange ? last : first })
+    index += isRange ? 3 : 1
+  }
+  const isInClass = (character: string): boolean =>
+    ranges.some(({ first, last }) => first <= character && character <= last)
+  return (character) => isInClass(character) !== negated
 }
 
-/** Takes at most time proportional to text × pattern: after a mismatch only the last star is tried again. */
+/** Takes at most time proportional to text × pattern: after a mismatch, only the last star is extended by a character. */
 function matches(tokens: GlobToken[], text: string): boolean {
   const characters = [...text]
-  let [token, at, star, retry] = [0, 0, -1, 0]
-  while (at < characters.length) {
-    const current = tokens[token]
-    if (current === '*') {
-      star = token
-      token += 1
-      retry = at
-    } else if (current?.(characters[at] ?? '')) {
-      token += 1
-      at += 1
-    } else if (star === -1) {
+  let tokenIndex = 0
+  let position = 0
+  let lastStar: { tokenIndex: number; end: number } | undefined
+  while (position < characters.length) {
+    const token = tokens[tokenIndex]
+    if (token === '*') {
+      lastStar = { tokenIndex, end: position }
+      tokenIndex += 1
+    } else if (token?.(characters[position] ?? '')) {
+      tokenIndex += 1
+      position += 1
+    } else if (lastStar === undefined) {
       return false
     } else {
-      token = star + 1
-      retry += 1
-      at = retry
+      lastStar.end += 1
+      position = lastStar.end
+      tokenIndex = lastStar.tokenIndex + 1
     }
   }
-  return tokens.slice(token).every((each) => each === '*')
+  return tokens.slice(tokenIndex).every((token) => token === '*')
 }
