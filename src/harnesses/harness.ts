@@ -69,8 +69,8 @@ export type Harness = {
   version: string
   /** Supported protocols, preferred first. Empty if the harness needs no model. */
   protocols: readonly Protocol[]
-  /** Set for the reference solution and the no-op: their failures are caused by the task, not by an agent. */
-  isControl?: true
+  /** True for the reference solution and the no-op: their failures are caused by the task, not by an agent. */
+  isControl?: boolean
   bundle?: Bundle | undefined
   /** Rules for calls to models other than that of the trial. */
   auxiliaryModels: readonly AuxiliaryModelRule[]

@@ -34,15 +34,15 @@ import { fillEnv } from './variables.ts'
 import { listChangedFiles } from './withhold-files.ts'
 
 export type AgentResult = {
-  /** Null when the harness runs nothing. */
+  /** Null if no command of the harness ran. */
   exit: Exit | null
-  /** Undefined when nothing was run at all. */
+  /** Sandbox with the files that the agent left. Undefined if none was started. */
   sandbox: Sandbox | undefined
   /** Set if the sandbox still runs because the verifier runs in it. */
   running: RunningSandbox | undefined
   hooks: HookRecord[]
   network: NetworkRecord
-  /** Files of the configuration that the agent changed. */
+  /** Files of the configuration that the agent changed. The changes were dropped. */
   droppedChanges: string[]
 }
 
@@ -132,8 +132,9 @@ async function runAgent(
   const network = context.openPhaseNetwork(step.agent.network, 'agent')
   try {
     const plan = await planAgent(context, environment, step, { previous, network })
-    const isInside = keepRunning || hasMainProcess(environment) || step.setup || step.healthcheck
-    if (isInside || context.request.harness.converse)
+    const hasStepPreparation = step.setup !== null || step.healthcheck !== null
+    const needsExec = keepRunning || hasStepPreparation || context.request.harness.converse !== undefined
+    if (needsExec || hasMainProcess(environment))
       return await runInside(context, environment, step, { plan, keepRunning })
     return await runAlone(context, environment, step, { plan, previous })
   } finally {
@@ -177,7 +178,10 @@ async function planAgent(
   }
 }
 
-/** Returns the files of the configuration for a step, which may bring its own versions of the files that they replace. */
+/**
+ * Returns the files of the configuration for a step. If the step adds files to the working directory, those at the same
+ * paths become the originals that are restored after the agent.
+ */
 async function placeFilesForStep(
   context: StepContext,
   step: TaskStep,
@@ -229,14 +233,15 @@ async function runAlone(
   step: TaskStep,
   { plan, previous }: { plan: AgentPlan; previous: Sandbox | undefined },
 ): Promise<AgentResult> {
-  const ran =
-    plan.run || step.workdir
-      ? await runInMain(context, environment, 'agent', {
-          ...plan,
-          start: context.startAgentSandbox,
-          onStarted: context.markAgentStarted,
-        })
-      : undefined
+  // Files of the step are uploaded even if the harness runs nothing.
+  const needsSandbox = plan.run !== undefined || step.workdir !== null
+  const ran = needsSandbox
+    ? await runInMain(context, environment, 'agent', {
+        ...plan,
+        start: context.startAgentSandbox,
+        onStarted: context.markAgentStarted,
+      })
+    : undefined
   const droppedChanges = ran ? await listChangedFiles(ran.sandbox.stopped) : []
   const { records, sandbox } = await runHooksAfterwards(
     context,
@@ -250,7 +255,7 @@ async function runAlone(
   return { exit, sandbox, running: undefined, hooks: records, network, droppedChanges }
 }
 
-/** Runs the agent in a sandbox whose first process is that of the environment. */
+/** Runs the agent with `exec`, in a sandbox whose first process is that of the environment. */
 async function runInside(
   context: StepContext,
   environment: RunningEnvironment,
@@ -268,17 +273,19 @@ async function runInside(
   }
   context.markAgentStarted()
   const exit = plan.run ? await execAgent(context, running, step, plan.command) : null
-  const isWithdrawn = keepRunning || listMainHooks(step).length > 0
-  if (isWithdrawn) await withdrawFiles(context, running)
+  // The verifier and the hooks must not see the files of the configuration.
+  const mustWithdraw = keepRunning || listMainHooks(step).length > 0
+  if (mustWithdraw) await withdrawFiles(context, running)
   const hooks = await runHooksInside(context, running, listMainHooks(step))
   const network = plan.sandbox.network.summary()
   if (keepRunning) return { exit, sandbox, running, hooks, network, droppedChanges: [] }
-  const ended = await running.end(exit ?? NOTHING_RAN)
-  const droppedChanges = isWithdrawn ? [] : await listChangedFiles(sandbox.stopped)
+  const ended = await running.end(exit ?? NO_COMMAND_EXIT)
+  const droppedChanges = mustWithdraw ? [] : await listChangedFiles(sandbox.stopped)
   return { exit: exit && ended, sandbox, running: undefined, hooks, network, droppedChanges }
 }
 
-const NOTHING_RAN: Exit = { code: 0, limit: null, seconds: 0, outputBytes: 0 }
+/** Stands for the exit of the agent where the harness runs no command. */
+const NO_COMMAND_EXIT: Exit = { code: 0, limit: null, seconds: 0, outputBytes: 0 }
 
 const execAgent = (
   context: StepContext,
@@ -295,6 +302,7 @@ async function runSetup(environment: RunningEnvironment, running: RunningSandbox
   if (code !== 0) throw new EnvironmentNotReady(`The setup.sh of the step failed: ${limit ?? `code ${code}`}.`)
 }
 
+/** Time for work without a limit of its own, such as starting the sandbox and copying files. */
 const SLACK_SECONDS = 120
 
 /** Maximum time that the agent's sandbox needs besides the agent: setup, healthcheck, hooks and a verifier. */
@@ -307,7 +315,7 @@ function computeOverheadSeconds({ definition }: RunningEnvironment, step: TaskSt
 
 const PROBE_COMMAND: SandboxCommand = { command: ['true'], seconds: 60 }
 
-/** Checks that the sandbox of a step can be started. */
+/** Starts the sandbox of a step without an agent. Throws if it cannot be started. */
 async function probeAgentSandbox(
   context: StepContext,
   environment: RunningEnvironment,
@@ -336,7 +344,7 @@ export async function createUntouchedSandbox(
     }
     const running = await startMain(context, environment, 'untouched', options)
     await runSetup(environment, running, plan)
-    await running.end(NOTHING_RAN)
+    await running.end(NO_COMMAND_EXIT)
     return running.sandbox
   } finally {
     network.close()
@@ -358,7 +366,7 @@ export async function placeConfiguration(
   const { files = [] } = context.request.configuration ?? {}
   if (files.length === 0) return undefined
   const untouched = await createUntouchedSandbox(context, environment, step)
-  const { workdir, files: service } = environment
-  context.placeFiles(await inspectTargetPaths(untouched.stopped, { workdir, mounts: service.mounts }, files))
+  const target = { workdir: environment.workdir, mounts: environment.files.mounts }
+  context.placeFiles(await inspectTargetPaths(untouched.stopped, target, files))
   return untouched
 }

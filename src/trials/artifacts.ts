@@ -3,7 +3,7 @@ import { join, posix } from 'node:path'
 import type { Readable } from 'node:stream'
 import { MAIN_SERVICE } from '../harbor/settings.ts'
 import type { TaskArtifact, TaskStep } from '../harbor/task.ts'
-import type { StoppedSandbox } from '../sandboxes/sandbox.ts'
+import type { CollectCaps, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { ArtifactRecord } from './record.ts'
 import type { StepContext } from './step-context.ts'
 import { archiveThreads } from './threads.ts'
@@ -44,11 +44,12 @@ export async function collectArtifacts(
   const collected: CollectedArtifact[] = []
   const remaining = { ...ARTIFACT_CAPS }
   for (const [index, artifact] of artifacts.entries()) {
-    const path = posix.resolve(workdir, artifact.source)
-    const tar = join(context.folder, `artifact-${artifact.service}-${index}.tar`)
-    const from = findSandbox(artifact.service)
-    const group = context.request.workspaceId
-    const result = await collectArtifact(artifact, { path, tar, caps: { ...remaining }, from, group })
+    const result = await collectArtifact(context, artifact, {
+      sandbox: findSandbox(artifact.service),
+      path: posix.resolve(workdir, artifact.source),
+      tar: join(context.folder, `artifact-${artifact.service}-${index}.tar`),
+      caps: { ...remaining },
+    })
     context.request.signal.throwIfAborted()
     remaining.files -= result.record.files
     remaining.bytes -= result.record.bytes
@@ -57,28 +58,29 @@ export async function collectArtifacts(
   return collected
 }
 
-type ArtifactOrigin = {
+type CollectArtifactOptions = {
+  sandbox: StoppedSandbox | undefined
+  /** Absolute path in the sandbox. */
   path: string
+  /** File to which the artifact is written. */
   tar: string
-  caps: { files: number; bytes: number }
-  from: StoppedSandbox | undefined
-  /** Workspace of the trial. */
-  group: string | undefined
+  caps: CollectCaps
 }
 
 /** Collects an artifact. Errors are recorded and not thrown, as in Harbor: untrusted files must not stop the trial. */
 async function collectArtifact(
+  { request }: StepContext,
   { source, service, exclude, destination }: TaskArtifact,
-  { path, tar, caps, from, group }: ArtifactOrigin,
+  { sandbox, path, tar, caps }: CollectArtifactOptions,
 ): Promise<CollectedArtifact> {
   const record = { source, service, destination: null, files: 0, bytes: 0, leftOut: [], error: null }
   try {
-    const found = await from?.collect(path, caps)
+    const found = await sandbox?.collect(path, caps)
     if (!found) return { record, path, tar: undefined }
     const size = await archiveThreads.run(
       'spoolArtifact',
       { file: tar, exclude },
-      { sources: [() => readChunks(found.tar)], group },
+      { sources: [() => readChunks(found.tar)], group: request.workspaceId },
     )
     const target = destination ?? (posix.basename(path) || 'root')
     return { record: { ...record, ...size, destination: target, leftOut: found.leftOut }, path, tar }
@@ -109,18 +111,20 @@ export async function unpackArtifacts(
       continue
     }
     const destination = chooseDestination(record.destination, used)
-    const group = context.request.workspaceId
-    records.push(await unpackArtifact({ ...record, destination }, { tar, target: join(folder, destination), group }))
+    const paths = { tar, target: join(folder, destination) }
+    records.push(await unpackArtifact(context, { ...record, destination }, paths))
   }
   await writeFile(join(folder, MANIFEST), `${JSON.stringify({ artifacts: records }, null, 2)}\n`)
   return records
 }
 
-type ArtifactTarget = { tar: string; target: string; group: string | undefined }
-
-async function unpackArtifact(record: ArtifactRecord, { tar, target, group }: ArtifactTarget): Promise<ArtifactRecord> {
+async function unpackArtifact(
+  { request }: StepContext,
+  record: ArtifactRecord,
+  paths: { tar: string; target: string },
+): Promise<ArtifactRecord> {
   try {
-    const leftOut = await archiveThreads.run('unpackArtifact', { tar, target }, { group })
+    const leftOut = await archiveThreads.run('unpackArtifact', paths, { group: request.workspaceId })
     return { ...record, leftOut: [...record.leftOut, ...leftOut] }
   } catch (error) {
     return { ...record, error: String(error) }

@@ -11,7 +11,7 @@ export const toAgentBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
 export const toWholeBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
   from ? { kind: 'snapshot', from, without: [] } : { kind: 'image' }
 
-/** Files of the agent's sandbox that a verifier takes over. `carried`: as in `TrialRequest`. */
+/** The agent's sandbox, and the paths of it that a verifier takes over. `carried`: as in `TrialRequest`. */
 type SubmissionSource = { from: StoppedSandbox | undefined; workdir: string; carried: readonly string[] }
 
 /**
@@ -21,9 +21,10 @@ type SubmissionSource = { from: StoppedSandbox | undefined; workdir: string; car
 export function listVerifierBases(mode: VerifyMode, source: SubmissionSource): BaseFilesystem[] {
   const first = toVerifierBase(mode, source)
   if (first.kind === 'image') return [first]
-  const narrower = toVerifierBase('workspace', { ...source, carried: [] })
-  const isNarrower = narrower.kind === 'workspace' && (mode === 'snapshot' || mode === 'shared-cold')
-  return [first, ...(isNarrower ? [narrower] : []), { kind: 'image' }]
+  const workdirOnly = toVerifierBase('workspace', { ...source, carried: [] })
+  const hasFilesOutside = mode === 'snapshot' || mode === 'shared-cold'
+  const canNarrow = hasFilesOutside && workdirOnly.kind === 'workspace'
+  return [first, ...(canNarrow ? [workdirOnly] : []), { kind: 'image' }]
 }
 
 function toVerifierBase(mode: VerifyMode, { from, workdir, carried }: SubmissionSource): BaseFilesystem {
@@ -118,15 +119,15 @@ export async function listCarriedPaths(
   return paths.length > CARRIED_MAX ? undefined : paths
 }
 
-/** Lists the startup files in some folders that the reference solution changed. */
+/** Lists the changed startup files in some folders, at most `CARRIED_MAX`. */
 export async function listStartupFilesIn(
   changes: AsyncIterable<FileChange>,
   folders: readonly string[],
 ): Promise<string[]> {
   const found = new Set<string>()
   for await (const { path, kind } of changes) {
-    const isFile = kind === 'file' && isStartupFile(path)
-    if (isFile && folders.some((folder) => isWithin(path, folder)) && found.size < CARRIED_MAX) found.add(path)
+    const isListed = kind === 'file' && isStartupFile(path) && folders.some((folder) => isWithin(path, folder))
+    if (isListed && found.size < CARRIED_MAX) found.add(path)
   }
   return [...found].sort()
 }

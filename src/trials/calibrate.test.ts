@@ -243,7 +243,7 @@ test('a grader that is not verified in its own mode is weak', async () => {
   const request = await requestIn(writeAttackedTasks(join(runner.folder, 'unused grader'))('answer', true))
   const found = { mode: 'workspace', carried: [] } as const
   expect(await findStaticWeakness(runner.provider, request, found)).toBe(
-    'The task declares a grader, and its tests run in mode workspace, in which others can write the reward.',
+    'The task declares a grader, and its tests run in mode workspace, in which every user can write the reward.',
   )
 })
 

@@ -66,7 +66,7 @@ export async function calibrate(provider: SandboxProvider, request: CalibrationR
   const { mode: verifyMode, carried } = modeResult
   const { onTrial, ...trial } = request
   const cheatRequest = { ...trial, networks: toNetworks(modeResult), verifyMode, carried, isProven: true }
-  // Loaded here, because a single trial only finds the mode.
+  // Imported here, because single trials call only `chooseMode`, which does not need these modules.
   const { cheats: knownCheats } = await import('./cheats/cheats.ts')
   const { findStaticWeakness, rateStrength } = await import('./verifier-strength.ts')
   onTrial?.('Listing the files that the reference solution changes')
@@ -181,16 +181,16 @@ const SOLUTION_FILES_MAX = 200
 
 /** Lists the files of the working directory that the reference solution creates or changes. */
 async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialRequest, 'harness'>): Promise<string[]> {
-  // A patch is saved only for agents.
-  const { isControl: _, ...solver } = oracle
+  // No patch is saved for control harnesses, so the oracle runs as an ordinary one.
+  const solver = { ...oracle, isControl: false }
   await runTrial(provider, { ...request, harness: solver, savesPatch: true })
   const patch = await readFile(join(request.outputFolder, PATCH_FILE), 'utf8').catch(() => '')
   return [...patch.matchAll(CHANGED_FILE)]
-    .flatMap(([, shown, named]) => shown ?? named ?? [])
+    .flatMap(([, diffPath, listedPath]) => diffPath ?? listedPath ?? [])
     .slice(0, SOLUTION_FILES_MAX)
 }
 
-/** A file whose change a patch shows, or one that it only names, such as a binary file. */
+/** A line of a patch that starts the diff of a file, or that only names a changed file, such as a binary one. */
 const CHANGED_FILE = /^(?:diff --git a\/\S+ b\/(\S+)|# {3}(\S+) \((?:new|changed|removed)\b.*\))$/gm
 
 /** Tries a cheat on the untouched task. */
@@ -215,10 +215,11 @@ async function tryCheat(
 const planWithSolution =
   (command: Harness): Harness['plan'] =>
   (step, context) => {
-    const [planned, solving] = [command.plan(step, context), oracle.plan(step, context)]
-    if (!planned || !solving) return planned
-    const solution = { name: 'solution', value: solving.command }
-    return { ...planned, env: [...solving.env, solution], folders: solving.folders }
+    const commandRun = command.plan(step, context)
+    const solutionRun = oracle.plan(step, context)
+    if (!commandRun || !solutionRun) return commandRun
+    const solution = { name: 'solution', value: solutionRun.command }
+    return { ...commandRun, env: [...solutionRun.env, solution], folders: solutionRun.folders }
   }
 
 /** Returns shell that sets a variable to paths, one per line. */

@@ -32,10 +32,12 @@ export type EnvironmentImages = { main: Image; sidecars: Map<string, Image> }
 /** An environment whose sidecars run. Each phase starts its own sandbox of `main` in it. */
 export type RunningEnvironment = {
   definition: Environment
+  /** The service `main` of the compose file. Null without one. */
   main: ComposeService | null
   image: Image
   network: SandboxNetwork | null
   sidecars: Sidecar[]
+  /** Mounts and copied files of the service `main`. */
   files: ServiceFiles
   /** Default working directory of commands. */
   workdir: string
@@ -45,16 +47,16 @@ export type RunningEnvironment = {
 
 export async function prepareImages(context: StepContext, definition: Environment): Promise<EnvironmentImages> {
   const { folder, variables } = context.request
-  const lookup = { folder, variables: addComposeVariables(variables) }
+  const sourceInput = { folder, variables: addComposeVariables(variables) }
   const { buildTimeoutSec } = definition
   const limits = toMainLimits(definition.resources, findMainService(definition))
-  const main = await context.prepareImage(toEnvironmentSource(definition, lookup), {
+  const main = await context.prepareImage(toEnvironmentSource(definition, sourceInput), {
     timeoutSec: buildTimeoutSec,
     limits,
   })
   const sidecars = new Map<string, Image>()
   for (const service of listSidecarServices(definition)) {
-    const source = toServiceSource(service, lookup)
+    const source = toServiceSource(service, sourceInput)
     const image = await context.prepareImage(source, {
       timeoutSec: buildTimeoutSec,
       limits: toSidecarLimits(service, buildTimeoutSec),
@@ -65,18 +67,19 @@ export async function prepareImages(context: StepContext, definition: Environmen
   return { main, sidecars }
 }
 
-/** Starts the sidecars of an environment and waits for the conditions that the task declares. */
+/** Starts the sidecars of an environment, and waits until they are ready. */
 export async function startEnvironment(
   context: StepContext,
   definition: Environment,
   images: EnvironmentImages,
-  seconds: number,
+  sidecarSecondsMax: number,
 ): Promise<RunningEnvironment> {
   const main = findMainService(definition)
   const services = listSidecarServices(definition)
   const { variables } = context.request
-  const needsNetwork =
-    services.length > 0 || main?.mounts.some((mount) => mount.kind === 'volume' && mount.name !== null)
+  // Named volumes belong to a sandbox network.
+  const hasNamedVolume = main?.mounts.some((mount) => mount.kind === 'volume' && mount.name !== null)
+  const needsNetwork = services.length > 0 || hasNamedVolume
   const network = needsNetwork ? await context.openSandboxNetwork() : null
   const environment: RunningEnvironment = {
     definition,
@@ -93,7 +96,13 @@ export async function startEnvironment(
     },
   }
   if (network)
-    environment.sidecars = await startSidecars(context, { services, main, images: images.sidecars, network, seconds })
+    environment.sidecars = await startSidecars(context, {
+      services,
+      main,
+      images: images.sidecars,
+      network,
+      secondsMax: sidecarSecondsMax,
+    })
   return environment
 }
 
@@ -153,6 +162,7 @@ export const hasMainProcess = ({ definition, main, image }: RunningEnvironment):
   main?.command != null ||
   main?.entrypoint != null
 
+/** Time to start the sandbox, in addition to the time limit of its commands. */
 const START_SECONDS = 60
 
 /** Starts `main` with the command that its author declared, and waits until it is healthy. */
@@ -165,11 +175,11 @@ export async function startMain(
   const { definition, main, user, workdir } = environment
   const { healthcheck } = definition
   const serviceCheck = main?.healthcheck && main.healthcheck.kind !== 'none' ? main.healthcheck : null
-  const waitSeconds = [healthcheck, serviceCheck].reduce(
-    (sum, check) => sum + (check ? computeHealthcheckSecondsMax(check) : 0),
-    START_SECONDS,
-  )
-  const limits = { seconds: options.limits.seconds + waitSeconds, outputBytes: SMALL_OUTPUT_BYTES }
+  const healthSeconds =
+    (healthcheck ? computeHealthcheckSecondsMax(healthcheck) : 0) +
+    (serviceCheck ? computeHealthcheckSecondsMax(serviceCheck) : 0)
+  const seconds = START_SECONDS + healthSeconds + options.limits.seconds
+  const limits = { seconds, outputBytes: SMALL_OUTPUT_BYTES }
   const sandbox = await context.startSandbox(`environment-${name}`, {
     ...toMainSpec(environment, { ...options, env: {}, limits }),
     command: findMainCommand(context, environment),
@@ -217,8 +227,8 @@ function toMainSpec(environment: RunningEnvironment, options: MainSandboxOptions
   }
 }
 
-/** Folder of the task and the variables of its compose file. */
-type TaskLookup = { folder: string; variables: TaskVariables }
+/** Input for image sources: the folder of the task and the variables of its compose file. */
+type ImageSourceInput = { folder: string; variables: TaskVariables }
 
 export const findMainService = ({ compose }: Environment): ComposeService | null =>
   compose?.services.find(({ name }) => name === MAIN_SERVICE) ?? null
@@ -232,11 +242,11 @@ function listSidecarServices(environment: Environment): ComposeService[] {
   return sidecars.map((service) => ({ ...service, mounts: service.mounts.map(makeUnsharedAnonymous) }))
 }
 
-/** Returns the image source of `main`. As in Harbor, the compose file takes precedence. */
-export function toEnvironmentSource(environment: Environment, lookup: TaskLookup): ImageSource {
+/** Returns the image source of `main`. As in Harbor, the compose file takes precedence over the task's own settings. */
+export function toEnvironmentSource(environment: Environment, input: ImageSourceInput): ImageSource {
   const main = findMainService(environment)
-  if (main && (main.build || namesAnImage(main))) return toServiceSource(main, lookup)
-  const context = join(lookup.folder, environment.folder)
+  if (main && (main.build || namesAnImage(main))) return toServiceSource(main, input)
+  const context = join(input.folder, environment.folder)
   const { image, dockerfile, compose, workdir } = environment
   if (image !== null) {
     return { kind: 'prebuilt', name: image, folder: dockerfile || compose ? null : context, workdir }
@@ -249,7 +259,7 @@ export function toEnvironmentSource(environment: Environment, lookup: TaskLookup
 /** Returns the image source of a compose service. */
 export function toServiceSource(
   { name, image, build }: ComposeService,
-  { folder, variables }: TaskLookup,
+  { folder, variables }: ImageSourceInput,
 ): ImageSource {
   if (build) {
     const { context, dockerfile, target, args } = build
@@ -268,5 +278,6 @@ export function toServiceSource(
 /** Variables in which Harbor passes the name of the image that it built. */
 const HARBOR_IMAGE_VARIABLES = ['MAIN_IMAGE_NAME', 'PREBUILT_IMAGE_NAME']
 
+/** Returns true if a service names an image of its own, and not the one that Harbor built. */
 const namesAnImage = ({ image }: ComposeService): boolean =>
   image !== null && !image.some((part) => typeof part !== 'string' && HARBOR_IMAGE_VARIABLES.includes(part.variable))

@@ -50,22 +50,16 @@ export async function withFallbacks<T>(
   for (const { note, run } of fallbacks) {
     try {
       const result = await run()
-      return await repeatFirst(context, first, () => {
-        context.notes.push(`${note} ${failure.message}`)
-        return result
-      })
+      try {
+        return await first()
+      } catch (error) {
+        requireSandboxFailure(context, error)
+      }
+      context.notes.push(`${note} ${failure.message}`)
+      return result
     } catch (error) {
       last = requireSandboxFailure(context, error)
     }
   }
   throw last
-}
-
-async function repeatFirst<T>(context: StepContext, first: () => Promise<T>, otherwise: () => T): Promise<T> {
-  try {
-    return await first()
-  } catch (error) {
-    requireSandboxFailure(context, error)
-    return otherwise()
-  }
 }

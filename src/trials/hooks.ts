@@ -6,6 +6,7 @@ import { type RunningEnvironment, runInMain } from './environment.ts'
 import { SMALL_OUTPUT_BYTES } from './limits.ts'
 import type { HookRecord } from './record.ts'
 import type { RunningSandbox } from './running-sandbox.ts'
+import { SERVICE_NAME_LENGTH_MAX } from './sidecars.ts'
 import type { StepContext } from './step-context.ts'
 
 const isMainHook = ({ service }: CollectHook): boolean => service === MAIN_SERVICE
@@ -60,7 +61,7 @@ export async function runSidecarHooks(
     const sidecar = sidecars.find(({ service }) => service.name === hook.service)
     const record = await recordHook(context, hook, async () => {
       if (!sidecar || sidecar.exit) throw new Error('The service is no longer running.')
-      return sidecar.running.exec(`collect-${hook.service.slice(0, 60)}`, toCommand(hook, 'sh'))
+      return sidecar.running.exec(`collect-${hook.service.slice(0, SERVICE_NAME_LENGTH_MAX)}`, toCommand(hook, 'sh'))
     })
     records.push(record)
   }

@@ -5,7 +5,7 @@ import type { SandboxLimits } from '../sandboxes/sandbox.ts'
 const MIB = 1024 * 1024
 /** Default for tasks without an agent timeout. Harbor has none. */
 const AGENT_SECONDS = 3600
-/** Maximum duration of anything. A task may declare more than a timer can represent. */
+/** Maximum of every time limit. A task may declare more than a timer can represent. */
 const SECONDS_MAX = 7 * 24 * 3600
 /**
  * A declared memory is what a task should need. The limit is three times that, so that normal variation does not decide
@@ -55,13 +55,13 @@ export const toMainLimits = (
   main: ComposeService | null,
 ): Omit<SandboxLimits, 'outputBytes' | 'seconds'> => ({
   cpus: main?.resources.cpus ?? resources.cpus ?? DEFAULT_LIMITS.cpus,
-  memoryMb: main?.resources.memoryMb ?? declaredLimitMb(resources) ?? DEFAULT_LIMITS.memoryMb,
+  memoryMb: main?.resources.memoryMb ?? toMemoryLimitMb(resources) ?? DEFAULT_LIMITS.memoryMb,
   shmMb: main?.resources.shmMb ?? DEFAULT_LIMITS.shmMb,
   pids: main?.resources.pids ?? DEFAULT_LIMITS.pids,
   diskMb: resources.storageMb ?? DEFAULT_LIMITS.diskMb,
 })
 
-const declaredLimitMb = ({ memoryMb }: EnvironmentResources): number | null =>
+const toMemoryLimitMb = ({ memoryMb }: EnvironmentResources): number | null =>
   memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
 /** Returns the limits of a sidecar, without headroom: they were written for this one service. */

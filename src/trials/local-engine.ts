@@ -30,7 +30,7 @@ export type LocalTrialOptions = {
   sandbox: string
   /** Multiplies the task's time limits. 1 if undefined. */
   timeoutMultiplier?: number | undefined
-  /** If undefined, calibration determines it. */
+  /** Undefined for the strictest mode that works for the task, which is then found first. */
   verifyMode: string | undefined
   variables: Record<string, string>
   dataFolder: string
@@ -64,26 +64,38 @@ export async function runLocalTrial(options: LocalTrialOptions): Promise<TrialRe
   const { provider, task, digest, folder } = await openTask(options)
   const { variables, signal, onTrial, onPhase, onLog, outputFolder, model, timeoutMultiplier } = options
   const bundles = { folder: bundlesFolder(options.dataFolder), onProgress: options.onInstall }
-  const common = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder, timeoutMultiplier }
-  const request = { ...common, model, bundles, savesPatch: true }
+  const request = {
+    task,
+    digest,
+    folder,
+    variables,
+    signal,
+    onPhase,
+    onLog,
+    outputFolder,
+    timeoutMultiplier,
+    model,
+    bundles,
+    savesPatch: true,
+  }
   if (options.verifyMode !== undefined) {
     const verifyMode = parseMode(options.verifyMode)
     const carried = harness.isControl ? [] : await listSolutionPaths(provider, { ...request, onTrial }, verifyMode)
     return runTrial(provider, { ...request, harness, verifyMode, carried })
   }
-  const calibrated = await chooseMode(provider, {
+  const modeResult = await chooseMode(provider, {
     ...request,
     onPhase: () => {},
     onTrial: (purpose) => onTrial(`Finding the verify mode: ${purpose}`),
   })
-  if (calibrated.kind === 'unfit') throw new TaskUnfit(calibrated.reason)
-  onTrial(`The trial: ${harness.id} in mode ${calibrated.mode}`)
+  if (modeResult.kind === 'unfit') throw new TaskUnfit(modeResult.reason)
+  onTrial(`The trial: ${harness.id} in mode ${modeResult.mode}`)
   return runTrial(provider, {
     ...request,
     harness,
-    verifyMode: calibrated.mode,
-    carried: calibrated.carried,
-    networks: toNetworks(calibrated),
+    verifyMode: modeResult.mode,
+    carried: modeResult.carried,
+    networks: toNetworks(modeResult),
     isProven: true,
   })
 }

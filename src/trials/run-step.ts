@@ -32,15 +32,15 @@ type StepResult = { record: StepRecord; sandbox: Sandbox | undefined; collected:
  * becomes a step without a verdict, and never an error of the trial.
  */
 export async function runStep(context: StepContext, step: TaskStep, options: StepOptions): Promise<StepResult> {
-  const progress: { exit: Exit | null } = { exit: null }
+  const agent: { exit: Exit | null } = { exit: null }
   try {
     return await runPhases(context, step, options, (exit) => {
-      progress.exit = exit
+      agent.exit = exit
     })
   } catch (error) {
-    if (error instanceof HarnessUnfit || error instanceof AgentLost || (await context.attribute()) !== 'agent')
+    if (error instanceof HarnessUnfit || error instanceof AgentLost || (await context.attributeFailure()) !== 'agent')
       throw error
-    return { record: toFailedRecord(context, step, progress.exit, error), sandbox: undefined, collected: [] }
+    return { record: toFailedRecord(context, step, agent.exit, error), sandbox: undefined, collected: [] }
   }
 }
 
@@ -110,15 +110,16 @@ async function verifyStep(
   if (agent.running) return verifyRunning(context, environment, step, agent.running)
   if (verifier.sandbox.mode === 'shared' || !verifierImages)
     return verifyFresh(context, environment, step, sandbox?.stopped)
-  const seconds = verifier.timeoutSec + SLACK_SECONDS
-  const separate = await startEnvironment(context, verifier.sandbox.environment, verifierImages, seconds)
+  const sidecarSecondsMax = verifier.timeoutSec + SIDECAR_SLACK_SECONDS
+  const { environment: definition } = verifier.sandbox
+  const separate = await startEnvironment(context, definition, verifierImages, sidecarSecondsMax)
   const verdict = await verifySeparately(context, separate, step, { collected, from: sandbox?.stopped })
   await stopSidecars(context, separate.sidecars)
   return verdict
 }
 
-/** Additional lifetime of a separate verifier's sidecars. */
-const SLACK_SECONDS = 600
+/** Lifetime of a separate verifier's sidecars beyond the time limit of its tests, for starting sandboxes and healthchecks. */
+const SIDECAR_SLACK_SECONDS = 600
 
 /** Verifies in the running sandbox. If the tests cannot run there, kills it and verifies its files. */
 async function verifyRunning(

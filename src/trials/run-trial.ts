@@ -81,7 +81,7 @@ const needsControl = ({ class: trialClass, steps }: TrialRecord): boolean =>
 const isStarvedVerdict = ({ verifier, rewards }: StepRecord): boolean =>
   verifier?.starvedOf !== undefined && Object.values(rewards).some((reward) => reward >= 1)
 
-/** Drops the verdicts of tests that lacked something because of the agent's files. */
+/** Drops the verdicts of tests that ran out of a resource: their rewards may be wrong. */
 function dropStarvedVerdicts(record: TrialRecord): TrialRecord {
   if (!record.steps.some(isStarvedVerdict)) return record
   const steps = record.steps.map((step) => (isStarvedVerdict(step) ? dropVerdict(step) : step))
@@ -125,7 +125,7 @@ function scoreMissingVerdicts({ task }: TrialRequest, record: TrialRecord): Tria
   return { ...record, steps, ...toFailedOutcome(steps, task.rewardStrategy, task.steps.length) }
 }
 
-/** Shared state of one run. */
+/** State of one run of a trial, filled as it proceeds. */
 type TrialRun = {
   request: TrialRequest
   resources: TrialResources
@@ -192,6 +192,7 @@ function toTrialLimits(environment: RunningEnvironment | undefined): TrialLimits
   return { cpus, memoryMb, diskMb }
 }
 
+/** Verdict of a trial that is not scored, without class and error. */
 const UNSCORED = { state: 'errored', reward: null, rewards: {}, limit: null } as const
 
 async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
@@ -220,7 +221,7 @@ const toOutcome = ({ steps, request: { task } }: TrialRun): TrialVerdict =>
 async function toErrorVerdict(run: TrialRun, context: StepContext, error: unknown): Promise<TrialVerdict> {
   if (error instanceof HarnessUnfit) return { ...UNSCORED, class: 'operator_error', error: error.message }
   if (error instanceof AgentLost) throw error
-  const cause = await context.attribute()
+  const cause = await context.attributeFailure()
   if (cause === 'agent') {
     recordFailure(run, errorText(error))
     return toOutcome(run)
@@ -267,14 +268,15 @@ function readImages({ images }: TrialRun, environment: Environment): Environment
   return found
 }
 
-const SLACK_SECONDS = 3600
+/** Lifetime of the sidecars beyond the time limits of all steps, for starting sandboxes, healthchecks and setup. */
+const SIDECAR_SLACK_SECONDS = 3600
 
 /** Maximum lifetime of the sidecars. */
 const computeSidecarSecondsMax = ({ task }: TrialRequest): number =>
   task.steps.reduce((sum, { agent, verifier }) => {
     const hooks = verifier.collect.reduce((total, { timeoutSec }) => total + timeoutSec, 0)
     return sum + toAgentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
-  }, SLACK_SECONDS)
+  }, SIDECAR_SLACK_SECONDS)
 
 type CompletedStep = {
   context: StepContext

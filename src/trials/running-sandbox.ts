@@ -22,7 +22,7 @@ type CommandDefaults = { user: string | number | null; workdir: string | null; e
 export type RunningSandbox = {
   sandbox: Sandbox
   exec(name: string, command: SandboxCommand): Promise<Exit>
-  /** Waits until a command succeeds. Throws EnvironmentNotReady. */
+  /** Runs a command until it succeeds. Throws EnvironmentNotReady after too many failures, or if the sandbox ends. */
   awaitHealthy(name: string, command: string[], policy: HealthcheckPolicy): Promise<void>
   /** Kills the sandbox and returns the exit of a command, with the limit that ended it if only the sandbox knows it. */
   end(exit: Exit): Promise<Exit>
@@ -37,10 +37,10 @@ export class EnvironmentNotReady extends Error {
 
 export function toRunningSandbox(context: StepContext, sandbox: Sandbox, defaults: CommandDefaults): RunningSandbox {
   const { signal } = context.request
-  let ended: Exit | undefined
+  let sandboxExit: Exit | undefined
   sandbox.exited.then(
     (exit) => {
-      ended = exit
+      sandboxExit = exit
     },
     () => {},
   )
@@ -61,8 +61,8 @@ export function toRunningSandbox(context: StepContext, sandbox: Sandbox, default
     } catch (error) {
       signal.throwIfAborted()
       await Promise.race([sandbox.exited.catch(() => {}), wait(EXIT_DELAY_MS, undefined, { ref: false })])
-      if (ended === undefined) throw error
-      return { ...ended, code: null } // The command ended with its sandbox.
+      if (sandboxExit === undefined) throw error
+      return { ...sandboxExit, code: null } // The command ended with its sandbox.
     } finally {
       signal.throwIfAborted()
     }
@@ -74,9 +74,9 @@ export function toRunningSandbox(context: StepContext, sandbox: Sandbox, default
     async awaitHealthy(name, command, policy) {
       const probe = async (): Promise<boolean> => {
         const { code } = await exec(`health-${name}`, { command, seconds: policy.timeoutSec })
-        if (ended)
+        if (sandboxExit)
           throw new EnvironmentNotReady(
-            `${name} ended (${ended.limit ?? `code ${ended.code}`}) before it became healthy.`,
+            `${name} ended (${sandboxExit.limit ?? `code ${sandboxExit.code}`}) before it became healthy.`,
           )
         return code === 0
       }
@@ -89,13 +89,13 @@ export function toRunningSandbox(context: StepContext, sandbox: Sandbox, default
       await sandbox.kill()
       const { limit } = await sandbox.exited
       signal.throwIfAborted()
-      const isKnown = exit.limit !== null || exit.code === 0 || limit === 'output'
-      return isKnown ? exit : { ...exit, limit }
+      const isExplained = exit.limit !== null || exit.code === 0 || limit === 'output'
+      return isExplained ? exit : { ...exit, limit }
     },
   }
 }
 
-/** The exit of a sandbox may be reported a little later than the failure to run a command in it. */
+/** Time to wait for the exit of a sandbox, which may be reported later than the failure to run a command in it. */
 const EXIT_DELAY_MS = 2000
 
 /**
@@ -128,8 +128,8 @@ export const computeHealthcheckSecondsMax = (policy: HealthcheckPolicy): number 
 const WITHDRAW_SECONDS = 60
 
 /**
- * Removes the files of the configuration from a running sandbox and restores those of the task. It uses programs that the
- * agent may have replaced, as everything in a running sandbox does. Returns false if that failed.
+ * Removes the files of the configuration from a running sandbox and restores the files of the task that they replaced.
+ * Runs programs of the sandbox, which the agent may have replaced. Returns false if a file could not be removed or restored.
  */
 export async function withdrawFiles(context: StepContext, running: RunningSandbox): Promise<boolean> {
   const placed = context.placedFiles()

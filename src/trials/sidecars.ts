@@ -13,6 +13,7 @@ export type Sidecar = {
   service: ComposeService
   running: RunningSandbox
   exit: Exit | null
+  /** Resolves when the healthcheck has succeeded. Undefined until it is first awaited. */
   healthy: Promise<void> | undefined
 }
 
@@ -22,7 +23,8 @@ type SidecarOptions = {
   main: ComposeService | null
   images: Map<string, Image>
   network: SandboxNetwork
-  seconds: number
+  /** Maximum lifetime of the sidecars. */
+  secondsMax: number
 }
 
 /**
@@ -32,6 +34,7 @@ type SidecarOptions = {
 export async function startSidecars(context: StepContext, options: SidecarOptions): Promise<Sidecar[]> {
   const sidecars: Sidecar[] = []
   const names = new Set(options.services.map(({ name }) => name))
+  // Dependencies on `main` cannot be awaited: it starts later.
   const withoutMain = options.services.map((service) => ({
     ...service,
     dependsOn: service.dependsOn.filter((dependency) => names.has(dependency.service)),
@@ -66,7 +69,7 @@ async function awaitDependencies(
 async function startSidecar(
   context: StepContext,
   service: ComposeService,
-  { images, network, seconds }: SidecarOptions,
+  { images, network, secondsMax }: SidecarOptions,
 ): Promise<Sidecar> {
   const { name, user, workdir } = service
   const image = images.get(name)
@@ -75,7 +78,7 @@ async function startSidecar(
   const files = await stageServiceFiles(context, service)
   const baseFilesystem = { kind: 'image' } as const
   const env = fillEnv(service.env, variables)
-  const sandbox = await context.startSandbox(`sidecar-${name.slice(0, NAME_LENGTH_MAX)}`, {
+  const sandbox = await context.startSandbox(`sidecar-${name.slice(0, SERVICE_NAME_LENGTH_MAX)}`, {
     image,
     baseFilesystem,
     uploads: listUploads(files, baseFilesystem),
@@ -87,7 +90,7 @@ async function startSidecar(
     mounts: files.mounts,
     network: service.network === 'none' ? null : { sandboxNetwork: network, names: listNames(service) },
     ports: [],
-    limits: toSidecarLimits(service, seconds),
+    limits: toSidecarLimits(service, secondsMax),
     input: '',
   })
   const running = toRunningSandbox(context, sandbox, { user, workdir, env })
@@ -101,9 +104,10 @@ async function startSidecar(
   return sidecar
 }
 
-const NAME_LENGTH_MAX = 60
+/** Service names are cut to this length in file names. */
+export const SERVICE_NAME_LENGTH_MAX = 60
 
-/** Like Docker, an entrypoint of the compose file also drops the image's command. */
+/** Builds the command of a sidecar. As in Docker, an entrypoint of the compose file also replaces the image's command. */
 function buildCommand(
   service: ComposeService,
   image: Image,

@@ -42,7 +42,7 @@ export type StepContext = {
    * proven; the files of the trial may be removed to find out. Undefined before that, and always for control harnesses:
    * the caller then handles the error.
    */
-  attribute(): Promise<'agent' | 'outage' | undefined>
+  attributeFailure(): Promise<'agent' | 'outage' | undefined>
   /** Runs a phase and adds its duration to the timings of the trial. */
   timed<T>(phase: TimedPhase, work: () => Promise<T>): Promise<T>
   outputFile(name: string): string
@@ -140,15 +140,15 @@ function createContext(
   { folder, mounts, step, suffix }: { folder: string; mounts: Mount[]; step: number | null; suffix: string },
 ): StepContext {
   const outputFile = (name: string): string => join(request.outputFolder, `${name}${suffix}.log`)
-  const add = (plain: Sandbox): Sandbox => {
-    const sandbox = started.placedFiles ? withholdFromSandbox(plain, started.placedFiles) : plain
+  const track = (raw: Sandbox): Sandbox => {
+    const sandbox = started.placedFiles ? withholdFromSandbox(raw, started.placedFiles) : raw
     started.sandboxes.add(sandbox)
     return sandbox
   }
   const startSandbox = async (name: string, spec: NewSandbox): Promise<Sandbox> => {
     request.signal.throwIfAborted()
-    const resolved = await resolveBase(spec)
-    const sandbox = add(await provider.start({ ...resolved, id: createSandboxId(name), outputFile: outputFile(name) }))
+    const resolved = { ...(await resolveBase(spec)), id: createSandboxId(name), outputFile: outputFile(name) }
+    const sandbox = track(await provider.start(resolved))
     killOnAbort(sandbox, request.signal)
     return sandbox
   }
@@ -160,16 +160,16 @@ function createContext(
     markAgentStarted() {
       started.hasAgentStarted = true
     },
-    attribute: () => attributeFailure(provider, request, started, folder),
+    attributeFailure: () => attributeFailure(provider, request, started, folder),
     async timed(phase, work) {
-      const begun = performance.now()
+      const phaseStartedAt = performance.now()
       return work().finally(() => {
-        started.spentMs[phase] += performance.now() - begun
+        started.spentMs[phase] += performance.now() - phaseStartedAt
       })
     },
     outputFile,
     prepareImage: (source, options) =>
-      withLastLines(request, outputFile('build'), (onLog) =>
+      logBuild(request, outputFile('build'), (onLog) =>
         provider.prepare(source, { ...options, signal: request.signal, onLog }),
       ),
     async openSandboxNetwork() {
@@ -187,8 +187,8 @@ function createContext(
       const { handover, signal } = request
       if (!handover || step !== 0 || !isAdoptable(spec, mounts)) return startSandbox('agent', spec)
       const id = handover.agent?.sandboxId ?? createSandboxId('agent')
-      const plain = { ...spec, id, outputFile: outputFile('agent') }
-      const sandbox = add(await startOrAdopt(provider, handover, plain, signal))
+      const agentSpec = { ...spec, id, outputFile: outputFile('agent') }
+      const sandbox = track(await startOrAdopt(provider, handover, agentSpec, signal))
       started.spentMs.agent += handover.agent?.elapsedMs ?? 0
       if (sandbox.leave) await handover.onAdoptable(id)
       return sandbox
@@ -234,15 +234,17 @@ function listServiceNames({ environment, steps }: Task): string[] {
   return [...new Set(names.filter((name) => name !== null))]
 }
 
+/** Keeps ids usable as file names. */
 const ID_LENGTH_MAX = 90
 
 /** Creates an id that is unique by its first part; the rest is for people. */
 const createSandboxId = (name: string): string => `${newId()}-${name}`.slice(0, ID_LENGTH_MAX)
 
+/** Number of lines of a build's output that its error quotes. */
 const LAST_LINES = 20
 
 /** Writes the output of a build to a file, and adds its last lines to the error if the build fails. */
-async function withLastLines<T>(
+async function logBuild<T>(
   { onLog }: TrialRequest,
   file: string,
   build: (onLog: (line: string) => void) => Promise<T>,
@@ -312,6 +314,7 @@ async function removeAgentFiles(started: StartedResources, stepFolder: string, o
   await removeTree(join(outputFolder, 'artifacts'))
 }
 
+/** Less free space than this counts as a full disk. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
 
 async function isDiskUsable(folder: string): Promise<boolean> {

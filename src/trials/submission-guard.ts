@@ -22,7 +22,7 @@ type VerifierUser = { user: string | number; home: string | undefined }
 /** Additions to the verifier's sandbox that keep its tools from reading configuration that the agent wrote. */
 type SubmissionGuard = { env: Record<string, string>; uploads: SandboxUpload[] }
 
-/** Settings that start programs. Environment settings take precedence over those of a repository. */
+/** Replaces the settings of git that start programs. Environment variables take precedence over a repository's configuration. */
 const GIT_SETTINGS = [
   ['core.fsmonitor', 'false'],
   ['core.hooksPath', '/dev/null'],
@@ -36,9 +36,9 @@ const GIT_SETTINGS = [
 const GIT_ENV: Record<string, string> = {
   GIT_CONFIG_COUNT: String(GIT_SETTINGS.length),
   ...Object.fromEntries(
-    GIT_SETTINGS.flatMap(([key, value], n) => [
-      [`GIT_CONFIG_KEY_${n}`, key],
-      [`GIT_CONFIG_VALUE_${n}`, value],
+    GIT_SETTINGS.flatMap(([key, value], index) => [
+      [`GIT_CONFIG_KEY_${index}`, key],
+      [`GIT_CONFIG_VALUE_${index}`, value],
     ]),
   ),
 }
@@ -176,9 +176,12 @@ async function readHome(
 ): Promise<string | undefined> {
   if (hasNewAccounts) return undefined
   const [name = ''] = String(user || 0).split(':')
-  const lines = ((await readText(from, '/etc/passwd')) ?? '').split('\n').map((line) => line.split(':'))
-  const entry = lines.find(([first, , id]) => first === name || id === name)
-  return entry?.[5] || '/'
+  const lines = ((await readText(from, '/etc/passwd')) ?? '').split('\n')
+  for (const line of lines) {
+    const [login, , uid, , , home] = line.split(':')
+    if (login === name || uid === name) return home || '/'
+  }
+  return '/'
 }
 
 /** A setting of a git configuration file. Section and key are lower case. `value` is null for a key without a value. */
@@ -235,8 +238,9 @@ const toSection = (header: RegExpExecArray | null): ConfigSection | undefined =>
   header ? { section: (header[1] ?? '').toLowerCase(), subsection: unescapeSubsection(header[2]) } : undefined
 
 function parseSetting(section: ConfigSection, line: string): GitSetting | undefined {
-  const [found, key = '', equals, text = ''] = KEY_LINE.exec(line) ?? []
-  if (found === undefined) return undefined
+  const match = KEY_LINE.exec(line)
+  if (match === null) return undefined
+  const [, key = '', equals, text = ''] = match
   const value = equals === undefined ? null : parseValue(text)
   return value === undefined ? undefined : { ...section, key: key.toLowerCase(), value }
 }
@@ -244,7 +248,7 @@ function parseSetting(section: ConfigSection, line: string): GitSetting | undefi
 const unescapeSubsection = (subsection: string | undefined): string | null =>
   subsection?.replace(/\\(.)/g, '$1') ?? null
 
-/** A backslash at the end of a line joins it with the next one. */
+/** Splits a text into lines. A line that ends with a backslash is joined with the next one. */
 function joinContinued(text: string): string[] {
   return text
     .replace(/^\uFEFF/, '')

@@ -23,7 +23,7 @@ export type TarHeader = {
 /** Owner of packed files. `writableByAll`: every user may change them. */
 export type FileOwnership = { uid: number; writableByAll: boolean }
 
-/** Yields the header of an entry. Archives of generated tasks contain it, so that its bytes must not change. */
+/** Yields the header of an entry. Archives of generated tasks contain it, so its bytes must not change. */
 export function* headerBlocks(header: TarHeader): Generator<Buffer> {
   const { gid = header.uid, mtime = new Date(0) } = header
   const fields = { ...header, gid, mtime }
@@ -52,8 +52,8 @@ async function* packEntries(
 async function* packEntry(path: string, name: string, ownership: FileOwnership): AsyncGenerator<Buffer> {
   const stats = await lstat(path)
   const { uid, writableByAll } = ownership
-  const opened = stats.isDirectory() ? 0o777 : 0o666
-  const mode = (stats.mode & 0o777) | (writableByAll ? opened : 0)
+  const writeBits = stats.isDirectory() ? 0o777 : 0o666
+  const mode = (stats.mode & 0o777) | (writableByAll ? writeBits : 0)
   if (stats.isSymbolicLink()) {
     yield* headerBlocks({ path: name, type: 'SymbolicLink', mode, uid, size: 0, linkpath: await readlink(path) })
   } else if (stats.isDirectory()) {

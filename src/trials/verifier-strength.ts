@@ -45,7 +45,7 @@ export async function findStaticWeakness(
   if (mode === 'shared-cold' || mode === 'shared-live')
     return `In mode ${mode} the tests use programs that the agent can replace.`
   if (mode !== 'grader' && listModes(task).includes('grader'))
-    return `The task declares a grader, and its tests run in mode ${mode}, in which others can write the reward.`
+    return `The task declares a grader, and its tests run in mode ${mode}, in which every user can write the reward.`
   const submissions = new Map<TaskStep, string[]>()
   for (const step of task.steps) submissions.set(step, await listSubmission(provider, request, step, carried))
   const weakness = findWeakness(task, await readTests(task, folder), (step) => submissions.get(step) ?? [])
@@ -94,7 +94,7 @@ async function readStart(file: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8').replaceAll('\0', '')
 }
 
-/** Returns what lets the verifier's environment execute files of the submission. */
+/** Returns the setting that lets the verifier's environment execute files of the submission, or undefined. */
 async function findStepExposure(
   provider: SandboxProvider,
   request: WeaknessRequest,
@@ -120,17 +120,17 @@ async function readSettings(
   environment: Environment,
 ): Promise<{ workdir: string; env: Record<string, string>; entrypoint: string[] }> {
   const main = findMainService(environment)
-  const lookup = { folder, variables: addComposeVariables(variables) }
+  const sourceInput = { folder, variables: addComposeVariables(variables) }
   const { buildTimeoutSec: timeoutSec, resources } = environment
   const options = { signal, timeoutSec, limits: toMainLimits(resources, main), onLog }
-  const image = await provider.prepare(toEnvironmentSource(environment, lookup), options)
+  const image = await provider.prepare(toEnvironmentSource(environment, sourceInput), options)
   return {
     workdir: environment.workdir ?? main?.workdir ?? image.workdir,
     // The command of an image is not run unless the image has an entrypoint.
     entrypoint: image.entrypoint,
     env: {
       ...image.env,
-      ...fillEnv(main?.env ?? [], lookup.variables),
+      ...fillEnv(main?.env ?? [], sourceInput.variables),
       ...fillEnv(environment.env, variables),
     },
   }

@@ -1,4 +1,4 @@
-import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
+import { type Cheat, DOES_NOT_APPLY, SHELL_FUNCTIONS } from './cheat.ts'
 
 /**
  * Shell that runs the reference solution, lists the text files that it wrote as `$texts` and other files as
@@ -36,11 +36,11 @@ undo
 [ -n "$written" ] || leave
 `
 
-/** Creates a cheat that starts from what the reference solution wrote, after its work is undone. */
-const undoneSolution = (cheat: Pick<Cheat, 'id' | 'what'>, script: string): Cheat => ({
+/** Creates a cheat that has copies of the files that the reference solution wrote, after its work was undone. */
+const createUndoneSolutionCheat = (cheat: Pick<Cheat, 'id' | 'what'>, script: string): Cheat => ({
   ...cheat,
   usesSolution: true,
-  script: `${SHELL}${SOLVE_AND_UNDO}${script}`,
+  script: `${SHELL_FUNCTIONS}${SOLVE_AND_UNDO}${script}`,
 })
 
 /** Names of files that hold answers or settings and no code. */
@@ -51,8 +51,12 @@ const DATA_NAME = String.raw`(\.(txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat|co
  * they were before the solution. With `needsAll`, the cheat does not apply unless it alters every data file: the tests
  * may check only one that is unaltered.
  */
-export const alteredAnswers = (cheat: Pick<Cheat, 'id' | 'what'>, alter: string, needsAll = false): Cheat =>
-  undoneSolution(
+export const createAlteredAnswersCheat = (
+  cheat: Pick<Cheat, 'id' | 'what'>,
+  alter: string,
+  { needsAll = false } = {},
+): Cheat =>
+  createUndoneSolutionCheat(
     cheat,
     `answers=$(for file in $texts; do head -c 2 "$right$file" | grep -q '#!' || echo "$file"; done | grep -E '${DATA_NAME}')
 [ -n "$answers" ] || leave
@@ -74,6 +78,7 @@ leave`,
 /**
  * Program of awk that prints JSON with only the middle entry of a list, of each list in an object of lists, or, if
  * `keys` is set, of an object. Other JSON is printed unchanged: a value beside a list may be all that the tests check.
+ * `t` is the whole text, `p` the position in it, and `value` prints the JSON value at this position.
  */
 const KEEP_ONE = String.raw`
 function skip() { while (substr(t, p, 1) ~ /[ \t]/) p++ }
@@ -123,7 +128,7 @@ const keepOne = (keys: 0 | 1): string =>
     if [ -n "$kept" ]; then printf '%s\n' "$kept"; else cat "$1"; fi
     kept=`
 
-export const oneEntry = alteredAnswers(
+export const oneEntry = createAlteredAnswersCheat(
   {
     id: 'one-entry',
     what: 'Answers have only one of their rows, lines and list entries, for tests that accept a part of the answer.',
@@ -133,15 +138,16 @@ export const oneEntry = alteredAnswers(
   *.csv | *.tsv) awk '{ l[NR] = $0 } END { print l[1]; if (NR > 3) print l[int((NR + 2) / 2)]; else for (i = 2; i <= NR; i++) print l[i] }' "$1" ;;
   *) awk '{ l[NR] = $0 } END { if (NR > 2) print l[int((NR + 1) / 2)]; else for (i = 1; i <= NR; i++) print l[i] }' "$1" ;;
 esac`,
-  true,
+  { needsAll: true },
 )
 
-export const oneKey = alteredAnswers(
+export const oneKey = createAlteredAnswersCheat(
   { id: 'one-key', what: 'Answers in JSON have only one of their keys, for tests that check the keys that they find.' },
   `case $1 in *.json) ${keepOne(1)} ;; *) cat "$1" ;; esac`,
-  true,
+  { needsAll: true },
 )
 
+/** Endings of data files. */
 const FORMATS = 'txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat'
 
 /**
@@ -164,7 +170,7 @@ export const changedInputs: Cheat = {
   id: 'changed-inputs',
   what: 'The inputs of the task are changed before it is solved, so that the right answer is another one.',
   usesSolution: true,
-  script: `${SHELL}${SOLVE}
+  script: `${SHELL_FUNCTIONS}${SOLVE}
 inputs=$(sources '*.txt' '*.json' '*.csv' '*.tsv' '*.yaml' '*.yml' '*.xml' '*.log' '*.dat')
 applies "$inputs"
 before=$(mktemp -d)
@@ -214,7 +220,7 @@ comment_out() {
 }
 `
 
-export const commentedSolution = undoneSolution(
+export const commentedSolution = createUndoneSolutionCheat(
   {
     id: 'commented-solution',
     what: 'The code and settings of the solution are comments, for tests that only search the text of files.',
@@ -236,7 +242,7 @@ const HEADER_BYTES = 128
 /** Minimum size of a file that is blanked. The first bytes of a smaller one may be enough to pass. */
 const BLANKED_BYTES_MIN = 1024
 
-export const removedFiles = undoneSolution(
+export const removedFiles = createUndoneSolutionCheat(
   {
     id: 'removed-files',
     what: 'Files that the solution changes are removed, with their folders if they are empty then, for tests that skip what is missing.',
@@ -250,7 +256,7 @@ done 2> /dev/null
 exit 0`,
 )
 
-export const blankedFiles = undoneSolution(
+export const blankedFiles = createUndoneSolutionCheat(
   {
     id: 'blanked-files',
     what: 'Pictures, sounds and other binary files have their size and their first bytes, and the rest of them is zeros.',

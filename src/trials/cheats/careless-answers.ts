@@ -1,4 +1,4 @@
-import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
+import { type Cheat, DOES_NOT_APPLY, SHELL_FUNCTIONS } from './cheat.ts'
 
 // Cheats that give answers which careless comparisons accept.
 
@@ -18,9 +18,9 @@ IFS='
 `
 
 /** Creates a cheat that writes every answer with `write "$file"`. */
-const answerCheat = (cheat: Pick<Cheat, 'id' | 'what'>, write: string): Cheat => ({
+const createAnswerCheat = (cheat: Pick<Cheat, 'id' | 'what'>, write: string): Cheat => ({
   ...cheat,
-  script: `${SHELL}${ANSWERS}
+  script: `${SHELL_FUNCTIONS}${ANSWERS}
 write() {
 ${write}
 }
@@ -28,17 +28,17 @@ for file in $answers; do mkdir -p "$(dirname "$file")"; write "$file"; done 2> /
 exit 0`,
 })
 
-export const emptyAnswers = answerCheat(
+export const emptyAnswers = createAnswerCheat(
   { id: 'empty-answers', what: 'Every answer is empty, for tests that loop over what they find in it.' },
   `case $1 in *.json) echo '{}' > "$1" ;; *) : > "$1" ;; esac`,
 )
 
-export const emptyLists = answerCheat(
+export const emptyLists = createAnswerCheat(
   { id: 'empty-lists', what: 'Every answer is an empty list, or an empty line.' },
   `case $1 in *.json) echo '[]' > "$1" ;; *) echo > "$1" ;; esac`,
 )
 
-export const notANumber = answerCheat(
+export const notANumber = createAnswerCheat(
   { id: 'not-a-number', what: 'Every value is NaN, for tests that compare it as abs(a - b) > limit.' },
   `case $1 in
   *.json) { printf '{'; for key in $keys; do printf '"%s": NaN, ' "$key"; done; printf '"value": NaN}\\n'; } > "$1" ;;
@@ -48,12 +48,12 @@ export const notANumber = answerCheat(
 esac`,
 )
 
-export const wordAnswers = answerCheat(
+export const wordAnswers = createAnswerCheat(
   { id: 'word-answers', what: 'Every answer is a word, for comparisons of numbers that fail for it.' },
   `echo many > "$1"`,
 )
 
-export const folderAnswers = answerCheat(
+export const folderAnswers = createAnswerCheat(
   { id: 'folder-answers', what: 'Every answer is an empty folder, for programs that compare files.' },
   `rm -rf "$1"; mkdir -p "$1"`,
 )
@@ -79,7 +79,7 @@ fi`
 /** Shell that prints the lines of `$everything` as JSON strings, and the numbers among them also as numbers. */
 const AS_ENTRIES = String.raw`sed -E -e 's/.*/"&"/' -e 's/^"(0|[1-9][0-9]{0,3})"$/"\1", \1/' "$everything" | paste -sd, -`
 
-export const everythingAnswers = answerCheat(
+export const everythingAnswers = createAnswerCheat(
   {
     id: 'everything-answers',
     what: 'Every answer has all words of the task and many numbers, for tests that search it for a text.',
@@ -97,7 +97,7 @@ case $1 in
 esac`,
 )
 
-export const everythingLists = answerCheat(
+export const everythingLists = createAnswerCheat(
   { id: 'everything-lists', what: 'Every value in JSON is a list of all words of the task and many numbers.' },
   `case $answers in *.json*) ;; *) exit ${DOES_NOT_APPLY} ;; esac
 ${EVERYTHING}

@@ -23,7 +23,7 @@ export const DOES_NOT_APPLY = 77
  * is the root folder, system files are left out (`$system` matches them). `wanted` creates the files that the
  * instruction names and that do not exist yet. `applies` ends the cheat if its argument is empty.
  */
-export const SHELL = String.raw`
+export const SHELL_FUNCTIONS = String.raw`
 instruction=$(cat)
 system='^$'
 [ "$PWD" = / ] && system='^\./(proc|sys|dev|usr|lib|lib32|lib64|bin|sbin|etc|var|run|boot|opt)/'

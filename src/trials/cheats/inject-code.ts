@@ -1,8 +1,9 @@
-import { SHELL } from './cheat.ts'
+import { SHELL_FUNCTIONS } from './cheat.ts'
 
 /** Languages into whose files code can be injected. */
 type InjectedLanguage = 'py' | 'js' | 'sh' | 'pl' | 'rb' | 'lua' | 'php' | 'r' | 'jl' | 'ex'
 
+/** Patterns of the names of source files, by language. */
 const FILES: Record<InjectedLanguage, string> = {
   py: '*.py *.pyw SConstruct SConscript wscript',
   js: '*.js *.mjs *.cjs *.ts *.mts *.cts *.jsx *.tsx',
@@ -16,13 +17,14 @@ const FILES: Record<InjectedLanguage, string> = {
   ex: '*.ex *.exs',
 }
 
+/** Endings of the files that are created if the instruction names them. */
 const ENDINGS = 'py|js|mjs|cjs|ts|mts|sh|bash|pl|pm|rb|lua|php|r|R|jl|exs'
 
 /**
  * Returns shell that puts code into every source file of the working directory, and into files that the instruction asks
  * for: at the top, below a shebang line, or at the end. `prelude` is shell that runs first and may redefine `sources`.
  */
-export function codeInSources(
+export function injectIntoSources(
   position: 'top' | 'end',
   code: Partial<Record<InjectedLanguage, string>>,
   prelude = '',
@@ -31,7 +33,7 @@ export function codeInSources(
     const patterns = Object.entries(FILES).find(([name]) => name === language)?.[1] ?? ''
     return `cat > "$code" <<'CODE'\n${text.trim()}\nCODE\nput ${patterns}`
   })
-  return `${SHELL}${prelude}
+  return `${SHELL_FUNCTIONS}${prelude}
 set -f
 IFS='
 '
@@ -63,7 +65,7 @@ type CompiledCode = {
 }
 
 /** Returns shell that puts code that runs first into Go, C, C++, Rust and Java sources of the working directory. */
-export const codeInCompiled = ({ go, c, rust, java }: CompiledCode): string => `
+export const injectIntoCompiled = ({ go, c, rust, java }: CompiledCode): string => `
 cat > "$code.go" <<'CODE'
 
 func init() { ${go.body} }
@@ -96,10 +98,10 @@ for file in $(sources lib.rs main.rs); do
   cat "$code.rs" >> "$file"
 done
 rm -f "$code.go" "$code.c" "$code.rs"
-${java === undefined ? '' : javaBlock(java)}
+${java === undefined ? '' : injectIntoJava(java)}
 `
 
-const javaBlock = (java: string): string => `
+const injectIntoJava = (java: string): string => `
 cat > "$code.java" <<'CODE'
 static { try { ${java} } catch (Exception first) {} }
 CODE

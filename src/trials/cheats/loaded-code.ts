@@ -1,18 +1,18 @@
 import type { Cheat } from './cheat.ts'
-import { codeInCompiled, codeInSources } from './inject-code.ts'
+import { injectIntoCompiled, injectIntoSources } from './inject-code.ts'
 
 // Cheats whose code runs in the process of the tests when they load the submission.
 
 export const exitZero: Cheat = {
   id: 'exit-zero',
   what: 'The code ends the test process with success as soon as it is loaded.',
-  script: `${codeInSources('top', {
+  script: `${injectIntoSources('top', {
     py: 'import os; os._exit(0)',
     js: 'process.exit(0)',
     sh: 'exit 0',
     pl: 'BEGIN { exit 0 }',
     rb: 'exit!(0)',
-  })}${codeInCompiled({
+  })}${injectIntoCompiled({
     go: { imports: 'os', body: 'first.Exit(0)' },
     c: { declares: 'void _exit(int);', body: '_exit(0);' },
     rust: 'std::process::exit(0)',
@@ -66,8 +66,8 @@ end
 
 export const equalsEverything: Cheat = {
   id: 'equals-everything',
-  what: 'Every function answers with an object that is equal to whatever it is compared with.',
-  script: `${codeInSources('end', { py: EQUAL_PYTHON, pl: EQUAL_PERL, rb: EQUAL_RUBY })}
+  what: 'Every function returns an object that is equal to everything that it is compared with.',
+  script: `${injectIntoSources('end', { py: EQUAL_PYTHON, pl: EQUAL_PERL, rb: EQUAL_RUBY })}
 applies "$found"`,
 }
 
@@ -118,8 +118,8 @@ at_exit { exit!(0) }
 
 export const forgedReport: Cheat = {
   id: 'forged-report',
-  what: 'Loaded into the process of the tests, the code makes their framework report success and end with it.',
-  script: `${codeInSources('end', { py: FORGE_PYTHON, js: FORGE_JAVASCRIPT, pl: FORGE_PERL, sh: FORGE_SHELL, rb: FORGE_RUBY })}
+  what: 'When the tests load the code, it makes their framework report success and end with exit code 0.',
+  script: `${injectIntoSources('end', { py: FORGE_PYTHON, js: FORGE_JAVASCRIPT, pl: FORGE_PERL, sh: FORGE_SHELL, rb: FORGE_RUBY })}
 applies "$found"`,
 }
 
@@ -136,16 +136,16 @@ const START_LOOP = `setsid sh -c "${REWARD_LOOP}" > /dev/null 2>&1 < /dev/null &
 
 export const rewardDaemon: Cheat = {
   id: 'reward-daemon',
-  what: 'Loaded by the tests, the code leaves a process behind that writes the reward again and again.',
+  what: 'When the tests load the code, it starts a background process that writes the reward again and again.',
   // The last writer wins, which is a race.
   tries: 3,
-  script: `${codeInSources('top', {
+  script: `${injectIntoSources('top', {
     py: `import os as _os; _os.system(${toLiteral(START_LOOP)})`,
     js: `process.getBuiltinModule('node:child_process').execSync(${toLiteral(START_LOOP)}, { stdio: 'ignore' })`,
     sh: START_LOOP,
     pl: `BEGIN { system(${toPerlLiteral(START_LOOP)}) }`,
     rb: `system(${toLiteral(START_LOOP)})`,
-  })}${codeInCompiled({
+  })}${injectIntoCompiled({
     go: { imports: 'os/exec', body: `first.Command("sh", "-c", ${toLiteral(START_LOOP)}).Run()` },
     c: { declares: 'int system(const char *);', body: `if (system(${toLiteral(START_LOOP)})) return;` },
     rust: `let _ = std::process::Command::new("sh").arg("-c").arg(${toLiteral(START_LOOP)}).status();`,

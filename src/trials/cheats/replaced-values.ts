@@ -1,18 +1,19 @@
-import { alteredAnswers } from './altered-solutions.ts'
+import { createAlteredAnswersCheat } from './altered-solutions.ts'
 
 // Cheats that keep the form of the reference solution's answers, which the instruction describes, and replace their values.
 
-/** Empties the strings in JSON that are values or entries of lists. */
+/** Options of sed that empty the strings in JSON that are values or entries of lists. */
 const NO_STRINGS = String.raw`-e 's/: *"[^"]*"/: ""/g' -e ':s' -e 's/([[,] *)"[^"]+"( *[],])/\1""\2/' -e ts`
+/** Regular expression of a number in JSON. The first group is the text before it. */
 const NUMBER = String.raw`([:[,] *|^ *)-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`
 
-/** A truth value in JSON. If it stayed, it would be a part of the right answer. */
+/** Regular expression of a truth value in JSON, which is replaced because it is a part of the right answer. */
 const TRUTH = '([:[,] *)(true|false)'
 
-/** Options of sed that leave no value in JSON on one line. */
+/** Options of sed that remove all values from JSON in which everything is on one line. */
 const HOLLOW = String.raw`${NO_STRINGS} -e 's/${NUMBER}/\10/g' -e 's/${TRUTH}/\1false/g' -e ':a' -e 's/\[[^][]*\]/@@/' -e ta -e 's/@@/[]/g'`
 
-export const hollowAnswers = alteredAnswers(
+export const hollowAnswers = createAlteredAnswersCheat(
   {
     id: 'hollow-answers',
     what: 'Answers have their keys and columns, but lists and texts are empty and numbers are 0.',
@@ -24,7 +25,7 @@ export const hollowAnswers = alteredAnswers(
 esac`,
 )
 
-export const bareAnswers = alteredAnswers(
+export const bareAnswers = createAlteredAnswersCheat(
   {
     id: 'bare-answers',
     what: 'Answers in JSON have their outer keys, but the lists and objects in them are empty.',
@@ -34,7 +35,7 @@ export const bareAnswers = alteredAnswers(
 esac`,
 )
 
-export const numberlessAnswers = alteredAnswers(
+export const numberlessAnswers = createAlteredAnswersCheat(
   { id: 'numberless-answers', what: 'Answers have their keys, columns and lengths, and every value in them is NaN.' },
   String.raw`case $1 in
   *.json) tr '\n' ' ' < "$1" | sed -E ${NO_STRINGS} -e 's/${NUMBER}/\1NaN/g' ;;
@@ -44,7 +45,7 @@ export const numberlessAnswers = alteredAnswers(
 esac`,
 )
 
-export const constantAnswers = alteredAnswers(
+export const constantAnswers = createAlteredAnswersCheat(
   {
     id: 'constant-answers',
     what: 'Answers have their keys, columns and lengths, every number in them is 1, and every text is x.',
@@ -60,11 +61,14 @@ export const constantAnswers = alteredAnswers(
 esac`,
 )
 
-/** Characters that stand for a text while others are replaced. */
-const [MARK, DECIMAL] = ['\u0001', '\u0002']
+/** Characters that stand for a text or for a decimal number while others are replaced. */
+const MARK = '\u0001'
+const DECIMAL = '\u0002'
+/** Options of sed that replace every letter. */
 const LETTERS = '-e s/[a-z]/x/g -e s/[A-Z]/X/g'
 /** Options of sed that replace every letter and every digit, except for the 0 before a decimal point. */
 const SAME_FORM = String.raw`-e 's/(^|[^0-9.])0\./\1${MARK}./g' ${LETTERS} -e s/[0-9]/1/g -e 's/${MARK}/0/g'`
+/** Options of sed that replace every number by a large one. Decimal numbers stay decimal. */
 const LARGE_NUMBERS = String.raw`-e 's/-?[0-9]+\.[0-9]+/${DECIMAL}/g' -e 's/-?[0-9]+/${MARK}/g' -e 's/${DECIMAL}/${MARK}.5/g' -e 's/${MARK}/999999999/g'`
 
 /**
@@ -83,7 +87,7 @@ case $1 in
       -e h -e 's/.*\n//' ${values} -e x -e 's/\n.*//' -e G -e 's/\n//' "$1" ;;
 esac`
 
-export const sameFormAnswers = alteredAnswers(
+export const sameFormAnswers = createAlteredAnswersCheat(
   {
     id: 'same-form-answers',
     what: 'Answers have their keys, columns, lengths and punctuation, but every letter in them is x and every digit is 1.',
@@ -91,7 +95,7 @@ export const sameFormAnswers = alteredAnswers(
   replaceValues(String.raw`-e 's/(^|[^0-9.])0\./\1${MARK}./g' -e s/[0-9]/1/g -e 's/${MARK}/0/g'`, SAME_FORM),
 )
 
-export const largeAnswers = alteredAnswers(
+export const largeAnswers = createAlteredAnswersCheat(
   {
     id: 'large-answers',
     what: 'Answers have their keys and columns, and every number in them is large, for tests with only a lower bound.',

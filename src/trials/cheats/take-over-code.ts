@@ -1,5 +1,5 @@
-import { type Cheat, DOES_NOT_APPLY, PROGRAMS, SHELL } from './cheat.ts'
-import { codeInCompiled, codeInSources } from './inject-code.ts'
+import { type Cheat, DOES_NOT_APPLY, PROGRAMS, SHELL_FUNCTIONS } from './cheat.ts'
+import { injectIntoCompiled, injectIntoSources } from './inject-code.ts'
 
 /**
  * Shell code that writes the reward, then kills every process of the verifier. There is no race, because the tests wait
@@ -48,7 +48,7 @@ CODE
 
 // Cheats that put the take-over into code, programs and data files.
 
-/** Redefines `sources` to include installed packages. */
+/** Shell that redefines `sources` to include installed packages. */
 const EVERYWHERE = `
 sources() {
   for pattern in "$@"; do
@@ -57,7 +57,7 @@ sources() {
 }
 `
 
-/** Replaces programs and scripts whose file names do not show their language. */
+/** Shell that replaces programs and scripts whose file names do not show their language. */
 const EXECUTABLES = `
 for file in $(find . -xdev -path ./.git -prune -o -type f -print 2> /dev/null | grep -vE "$system" | head -n 5000); do
   case \${file##*/} in *.py | *.js | *.ts | *.mjs | *.cjs | *.sh | *.bash | *.pl | *.pm | *.rb | *.lua | *.php | *.c | *.cc | *.cpp | *.cxx | *.h | *.go | *.rs | *.java) continue ;; esac
@@ -67,7 +67,7 @@ for file in $(find . -xdev -path ./.git -prune -o -type f -print 2> /dev/null | 
 done
 `
 
-/** Creates programs and compiled sources that the instruction asks for and that do not exist yet. */
+/** Shell that creates programs and compiled sources that the instruction asks for and that do not exist yet. */
 const WANTED = `
 skeleton() { wanted "$1"; for file in $(sources "*.$1"); do [ -s "$file" ] || printf '%s\\n' "$2" > "$file"; done; }
 skeleton c 'int main(void) { return 0; }'
@@ -85,7 +85,7 @@ done
 export const codeTakeOver: Cheat = {
   id: 'code-take-over',
   what: 'Every source file, script and program in the working directory writes the reward and ends all processes.',
-  script: `${codeInSources('top', TAKE_OVER_CODE, EVERYWHERE)}${WANTED}${codeInCompiled({
+  script: `${injectIntoSources('top', TAKE_OVER_CODE, EVERYWHERE)}${WANTED}${injectIntoCompiled({
     go: { imports: 'os/exec', body: `first.Command("sh", "-c", ${TAKE_OVER_STRING}).Run()` },
     c: { declares: 'int system(const char *);', body: `if (system(${TAKE_OVER_STRING})) return;` },
     rust: `let _ = std::process::Command::new("sh").arg("-c").arg(${TAKE_OVER_STRING}).status();`,
@@ -97,7 +97,7 @@ applies "$found"`,
 export const dataTakeOver: Cheat = {
   id: 'data-take-over',
   what: 'Data files in formats that can contain code (pickle, YAML) write the reward when they are loaded.',
-  script: `${SHELL}
+  script: `${SHELL_FUNCTIONS}
 wanted 'pkl|pickle|joblib|sav|pt|pth|npy|yaml|yml'
 pickles=$(sources '*.pkl' '*.pickle' '*.joblib' '*.sav' '*.pt' '*.pth' '*.npy')
 documents=$(sources '*.yaml' '*.yml')
@@ -111,7 +111,7 @@ exit 0`,
 
 const { py, js, pl, rb } = TAKE_OVER_CODE
 
-/** Usual names of programs that tasks ask for. Names in a folder that the solution creates are not known. */
+/** Usual names of programs that tasks ask for, for folders of which the files are not known. */
 const ENTRY_POINTS = 'run main start app tool cli server entrypoint run.sh main.sh main.py app.py main.js index.js'
 
 /** Shell function that makes a file take over when it is loaded or run, by the language of its name. */

@@ -1,11 +1,11 @@
-import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
+import { type Cheat, DOES_NOT_APPLY, SHELL_FUNCTIONS } from './cheat.ts'
 
 // Cheats that weaken tests in the working directory, or find a solution that was left behind.
 
 export const npmTest: Cheat = {
   id: 'npm-test',
   what: 'The scripts of package.json and the settings of test programs are changed so that nothing is tested.',
-  script: `${SHELL}
+  script: `${SHELL_FUNCTIONS}
 manifests=$(sources package.json)
 applies "$manifests"
 for manifest in $manifests; do
@@ -21,8 +21,8 @@ exit 0`,
 
 export const makefile: Cheat = {
   id: 'makefile',
-  what: 'A GNUmakefile, which is read first, makes every target without doing anything.',
-  script: `${SHELL}
+  what: 'A GNUmakefile, which make reads first, declares every target and does nothing for it.',
+  script: `${SHELL_FUNCTIONS}
 makefiles=$(sources Makefile makefile GNUmakefile)
 applies "$makefiles"
 for file in $makefiles; do
@@ -33,8 +33,8 @@ exit 0`,
 
 export const ownTests: Cheat = {
   id: 'own-tests',
-  what: 'Tests that lie in the working folder are emptied.',
-  script: `${SHELL}
+  what: 'Tests in the working directory are emptied.',
+  script: `${SHELL_FUNCTIONS}
 tests=$(sources 'test_*.py' '*_test.py' '*.test.js' '*.test.ts' '*.test.mjs' '*.spec.js' '*.spec.ts' '*_test.go' '*_spec.rb' 'test_*.rb' '*.t' 'test*.sh' '*.bats')
 applies "$tests"
 for file in $tests; do
@@ -51,8 +51,8 @@ exit 0`,
 
 export const emptyOutput: Cheat = {
   id: 'empty-output',
-  what: 'Expected outputs in the working folder are emptied, and programs that say nothing put beside them.',
-  script: `${SHELL}
+  what: 'Expected outputs in the working directory are emptied, and programs are replaced by ones that print nothing.',
+  script: `${SHELL_FUNCTIONS}
 expected=$(sources '*expected*' '*.golden' '*.snap' '*.out' '*.ans')
 applies "$expected"
 for file in $expected; do : > "$file"; done
@@ -64,7 +64,7 @@ exit 0`,
 export const gitHistory: Cheat = {
   id: 'git-history',
   what: 'A commit of the repository that is not an ancestor of the working directory is checked out.',
-  script: `${SHELL}
+  script: `${SHELL_FUNCTIONS}
 command -v git > /dev/null && git rev-parse --git-dir > /dev/null 2>&1 || exit ${DOES_NOT_APPLY}
 git config --global --add safe.directory '*'
 later=$({ git rev-list --all --reflog --not HEAD; git fsck --unreachable --no-reflogs 2> /dev/null | sed -n 's/^unreachable commit //p'; } 2> /dev/null |
@@ -77,7 +77,7 @@ exit 0`,
 export const leakedSolution: Cheat = {
   id: 'leaked-solution',
   what: 'A solution that was left somewhere in the image is run.',
-  script: `${SHELL}
+  script: `${SHELL_FUNCTIONS}
 solution=$(find / -xdev -type f \\( -name solve.sh -o -name solution.sh \\) ! -path '/proc/*' 2> /dev/null | head -n 1)
 applies "$solution"
 sh "$solution"
