@@ -16,12 +16,12 @@ const SETUP = `
 import os, sys, time
 sys.path.insert(0, ${JSON.stringify(join(import.meta.dirname, 'files'))})
 import processes
-processes.User.enter_passwd = lambda self, home: None
+processes.User.add_to_passwd = lambda self, home: None
 processes.User.environment = lambda self: {'PATH': os.environ['PATH'], 'HOME': '/nonexistent'}
 `
 
-/** Root's part: the user's line is run, its processes are ended, and then somebody looks whether one goes on. */
-const JUDGE = `${SETUP}
+/** Runs a line as the tests' user, kills all its processes, and prints whether one of them still runs. */
+const RUN_AND_KILL = `${SETUP}
 open('leave.py', 'w').write(${JSON.stringify(`import ctypes, os, threading, time
 def live():
     while True:
@@ -43,18 +43,18 @@ print(code, said, os.stat('alive').st_mtime > ended)
 `
 
 test.skipIf(process.getuid?.() !== 0)('kills a process whose first thread has ended', async () => {
-  const { stdout } = await promisify(execFile)('/usr/bin/python3', ['-c', JUDGE], { cwd: folder })
+  const { stdout } = await promisify(execFile)('/usr/bin/python3', ['-c', RUN_AND_KILL], { cwd: folder })
   expect(stdout.trim()).toBe('0  False')
 })
 
 /** Runs a line of Python with a deadline of a second, and prints how it ended. */
 const withDeadline = (line: string): string => `${SETUP}
-processes.LOOK_SECONDS, processes.PROGRESS_SECONDS = 1, 0.01
+processes.CHECK_SECONDS, processes.PROGRESS_SECONDS = 1, 0.01
 user = processes.User(os.getcwd(), {'uid': 61999, 'timeoutSec': 1, 'patienceSec': 600, 'tools': {}})
 try:
     print(user.run("/usr/bin/python3 -c '${line}'")[0])
-except processes.Broken as trouble:
-    print(trouble.reason)
+except processes.BrokenRun as error:
+    print(error.reason)
 finally:
     user.kill_all()
 `

@@ -18,13 +18,14 @@ sys.path.insert(0, TESTS)
 import processes  # noqa: E402
 import reports  # noqa: E402
 import submission  # noqa: E402
-from trouble import Broken  # noqa: E402
+from processes import BrokenRun  # noqa: E402
 
 LOGS = '/logs/verifier'
 ARTIFACTS = '/logs/artifacts'
 SUBMISSION = ARTIFACTS + '/submission.patch'
-DETAIL_LETTERS = 4000
-# Lists of the tests that must pass. A task without guards lacks the last file.
+# Maximum number of characters of an explanation in the report.
+DETAIL_CHARACTERS = 4000
+# Files with the tests that must pass. A task without guards lacks the last one.
 LISTS = ('f2p.json', 'p2p.json', 'guards.json')
 # Exit code without a verdict: a sandbox of an ordinary user has no second user that could run the tests.
 NO_SECOND_USER = 75
@@ -39,24 +40,25 @@ def main():
         require_private(LOGS)
         require_private(TESTS)
         close_if_possible(ARTIFACTS)
-        outcome = judge()
-    except Broken as trouble:
-        outcome = {'kind': 'broken', 'reason': trouble.reason, 'detail': trouble.detail[-DETAIL_LETTERS:]}
+        outcome = run_tests()
+    except BrokenRun as error:
+        outcome = {'kind': 'broken', 'reason': error.reason, 'detail': error.detail[-DETAIL_CHARACTERS:]}
     except SystemExit:
         raise
     except BaseException:
-        outcome = {'kind': 'broken', 'reason': 'no_report', 'detail': traceback.format_exc()[-DETAIL_LETTERS:]}
+        outcome = {'kind': 'broken', 'reason': 'no_report', 'detail': traceback.format_exc()[-DETAIL_CHARACTERS:]}
     write('report.json', json.dumps(outcome))
-    if reward(outcome) == 1:
+    if compute_reward(outcome) == 1:
         write('reward.txt', '1\n')
 
 
-def judge():
+def run_tests():
+    """Applies the submission, runs the tests on it, and returns the outcome for `report.json`."""
     plan = read_json('run.json')
     hidden = read_json('hidden.json')
     repository = plan['repository']
     require_second_user(plan['uid'])
-    name_loopback(plan.get('hosts', []))
+    add_hosts(plan.get('hosts', []))
     notes = submission.apply(repository, SUBMISSION, plan, hidden)
     submission.copy_hidden_tests(repository, os.path.join(TESTS, 'hidden'), hidden)
     submission.set_owners(repository, plan, hidden)
@@ -67,15 +69,15 @@ def judge():
         for line in plan['prepare']:
             code, output = user.run(line)
             if code != 0:
-                raise Broken('prepare_failed', f'{line}\nended with {code}.\n{output}')
+                raise BrokenRun('prepare_failed', f'{line}\nended with {code}.\n{output}')
         code, output = user.run(plan['command'])
     finally:
         user.kill_all()
     write_output(output)
     try:
         run = reports.read(user.report, plan, code)
-    except Broken as trouble:
-        raise Broken(trouble.reason, f'{trouble.detail}\n{output}') from None
+    except BrokenRun as error:
+        raise BrokenRun(error.reason, f'{error.detail}\n{output}') from None
     run['seconds'] = round(time.monotonic() - started, 3)
     run['cpuSeconds'] = round(processes.children_cpu_seconds() - cpu_before, 3)
     return {'kind': 'ran', 'run': run, **notes}
@@ -85,19 +87,19 @@ def require_second_user(uid):
     with tempfile.NamedTemporaryFile() as file:
         try:
             os.chown(file.name, uid, uid)
-        except OSError as trouble:
-            print('The sandbox has no second user:', trouble)
+        except OSError as error:
+            print('The sandbox has no second user:', error)
             sys.exit(NO_SECOND_USER)
 
 
-def name_loopback(hosts):
-    """Names loopback after the servers of the tests, which run in this sandbox."""
+def add_hosts(hosts):
+    """Makes the names of servers that tests use resolve to the loopback address, because the servers run in this sandbox."""
     if hosts:
         with open('/etc/hosts', 'a', encoding='utf-8') as file:
             file.write('\n127.0.0.1 localhost ' + ' '.join(hosts) + '\n')
 
 
-def reward(outcome):
+def compute_reward(outcome):
     """Returns 1 if every required test passed. Skipped and missing tests have not passed."""
     must_pass = [test for name in LISTS for test in read_json(name) or []]
     if outcome['kind'] != 'ran' or not must_pass:
@@ -127,7 +129,7 @@ def require_private(folder):
     stats = os.lstat(folder)
     # The owner may be a user of the host, as which nothing in this sandbox runs.
     if stats.st_mode & 0o077 or stats.st_uid == read_json('run.json')['uid']:
-        raise Broken('no_report', f'{folder} can be opened by others.')
+        raise BrokenRun('no_report', f'{folder} can be opened by other users.')
 
 
 def close_if_possible(folder):

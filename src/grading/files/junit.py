@@ -4,14 +4,17 @@ import re
 from xml.parsers import expat
 
 DEPTH_MAX = 100
-MESSAGE_LETTERS = 4000
+MESSAGE_CHARACTERS = 4000
 STATUSES = {'failure': 'failed', 'error': 'errored', 'skipped': 'skipped'}
+# Statuses from the best to the worst. The worst of a test counts.
 RANKS = ('passed', 'skipped', 'failed', 'errored')
 # Control characters that XML forbids. Runners copy them from the output of tests into the report.
 CONTROL = re.compile(rb'[\x01-\x08\x0b\x0c\x0e-\x1f]')
 
 
 class Reader:
+    """Collects test cases, as (name, status, message), from the events of the XML parser."""
+
     def __init__(self):
         self.cases = []
         self.suites = []
@@ -22,13 +25,13 @@ class Reader:
 
     def start(self, tag, attributes):
         if len(self.path) >= DEPTH_MAX:
-            raise ValueError('it is too deep')
+            raise ValueError('its elements are nested too deeply')
         self.path.append(tag)
         if tag in ('testsuite', 'testsuites'):
             self.suites.append((attributes, len(self.cases)))
         elif tag == 'testcase':
             if self.case is not None:
-                raise ValueError('a test in a test')
+                raise ValueError('a test case contains another one')
             self.case = {'name': name_of(attributes), 'status': 'passed', 'message': '', 'printed_status': attributes.get('status')}
         elif self.case is not None and tag in STATUSES:
             if RANKS.index(STATUSES[tag]) > RANKS.index(self.case['status']):
@@ -37,7 +40,7 @@ class Reader:
             self.is_in_message = True
 
     def text(self, text):
-        if self.is_in_message and self.case is not None and len(self.case['message']) < MESSAGE_LETTERS:
+        if self.is_in_message and self.case is not None and len(self.case['message']) < MESSAGE_CHARACTERS:
             self.case['message'] += text
 
     def end(self, tag):
@@ -64,12 +67,12 @@ def require_counts(attributes, cases):
     def total(*names):
         return sum(int(attributes.get(name) or 0) for name in names)
 
-    bad = sum(status in ('failed', 'errored') for _, status, _ in cases)
+    failed_count = sum(status in ('failed', 'errored') for _, status, _ in cases)
     if not any(name in attributes for name in ('failures', 'errors')):
         return
-    if (total('failures', 'errors') > 0) != (bad > 0):
-        raise ValueError('its counts are not those of its tests')
-    if bad == 0 and 'tests' in attributes and total('tests') != len(cases):
+    if (total('failures', 'errors') > 0) != (failed_count > 0):
+        raise ValueError('its counts contradict its tests')
+    if failed_count == 0 and 'tests' in attributes and total('tests') != len(cases):
         raise ValueError('it counts other tests than it names')
 
 

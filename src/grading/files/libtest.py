@@ -11,7 +11,7 @@ END = re.compile(
 FAILURE = re.compile(r'^---- (.+) stdout ----$')
 STATUSES = {'ok': 'passed', 'FAILED': 'failed', 'ignored': 'skipped'}
 NOT_COMPILED = re.compile(r'^error: could not compile `([^`]+)`(?: \((.+?)\))?(?: due to .*)?$')
-MESSAGE_LETTERS = 4000
+MESSAGE_CHARACTERS = 4000
 
 
 class TestProgram:
@@ -34,7 +34,7 @@ class TestProgram:
         """Collects the output of failed tests. This untrusted text stands between the tests and the result."""
         if found := FAILURE.match(line):
             self.failed_test = found[1]
-        elif self.failed_test is not None and len(self.messages.get(self.failed_test, '')) < MESSAGE_LETTERS:
+        elif self.failed_test is not None and len(self.messages.get(self.failed_test, '')) < MESSAGE_CHARACTERS:
             self.messages[self.failed_test] = self.messages.get(self.failed_test, '') + line + '\n'
 
     def close(self, end):
@@ -67,7 +67,7 @@ def read_libtest(content):
         elif found := NOT_COMPILED.match(line):
             cases.append((' '.join(filter(None, found.groups())), 'errored', errors))
             errors = ''
-        elif (errors or line.startswith('error')) and len(errors) < MESSAGE_LETTERS:
+        elif (errors or line.startswith('error')) and len(errors) < MESSAGE_CHARACTERS:
             errors += line + '\n'
     if open_program is not None:
         raise ValueError(f'{open_program.program} has no end')

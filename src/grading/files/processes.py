@@ -10,16 +10,23 @@ import tempfile
 import threading
 import time
 
-from trouble import Broken
-
 OUTPUT_BYTES = 64 * 1024
 KILL_ROUNDS = 200
 PR_SET_NO_NEW_PRIVS = 38
 LIBC = ctypes.CDLL(None)
 TICKS = os.sysconf('SC_CLK_TCK')
-# After its deadline, a run hangs if it used less than PROGRESS_SECONDS of CPU time between two checks.
+# A run that exceeds its timeout is ended if it used less than PROGRESS_SECONDS of CPU time between two checks.
 CHECK_SECONDS = 30
 PROGRESS_SECONDS = 0.1
+
+
+class BrokenRun(Exception):
+    """A run without a usable result. Reasons: no_report, timeout, patch_does_not_apply, prepare_failed."""
+
+    def __init__(self, reason, detail):
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
 
 
 class User:
@@ -77,7 +84,7 @@ class User:
     def run(self, line):
         """Returns the exit code, 128 + n for signal n, and the end of the output."""
         if self.is_late():
-            raise Broken('timeout', line)
+            raise BrokenRun('timeout', line)
         # Not exported: programs that the line starts do not learn where the report is.
         script = f'ASSAY_REPORT={self.report}\nASSAY_TOOLS={self.tools}\n{line}'
         child = subprocess.Popen(
@@ -94,7 +101,7 @@ class User:
             except subprocess.TimeoutExpired:
                 if self.is_late():
                     self.kill_all()
-                    raise Broken('timeout', f'{line}\n{tail.text()}') from None
+                    raise BrokenRun('timeout', f'{line}\n{tail.text()}') from None
         return (code if code >= 0 else 128 - code), tail.text()
 
     def seconds_to_next_check(self):
@@ -103,6 +110,7 @@ class User:
         return left if left > 0 else max(0.01, min(CHECK_SECONDS, self.last_deadline - time.monotonic()))
 
     def is_late(self):
+        """Returns whether a run must be ended: it is past its deadline, and stalls or has used its time on the CPU."""
         now = time.monotonic()
         if now < self.deadline:
             return False
@@ -112,16 +120,16 @@ class User:
         return now >= self.last_deadline or used >= self.limit or is_stalled
 
     def kill_all(self):
-        """Kills until no process is left, because a report is read only when nothing can change it any more."""
+        """Kills the user's processes until none is left: a report is read only when nothing can change it any more."""
         for _ in range(KILL_ROUNDS):
             self.kill_once()
             if not self.is_alive():
                 return
             time.sleep(0.01)
-        raise Broken('no_report', 'Processes of the tests could not be ended.')
+        raise BrokenRun('no_report', 'Processes of the tests could not be ended.')
 
     def kill_once(self):
-        """Kills all processes in one call made as that user, so that they cannot fork faster than they are killed."""
+        """Kills all processes of the user in one system call, so that they cannot fork faster than they are killed."""
         child = os.fork()
         if child == 0:
             try:
@@ -153,7 +161,8 @@ def cpu_seconds_of(uid):
         try:
             if name.isdigit() and os.stat(f'/proc/{name}').st_uid == uid:
                 with open(f'/proc/{name}/stat', encoding='utf-8', errors='replace') as file:
-                    total += sum(map(int, file.read().rpartition(')')[2].split()[11:15]))
+                    fields = file.read().rpartition(')')[2].split()
+                total += sum(map(int, fields[11:15]))  # utime, stime, cutime and cstime
         except (OSError, ValueError):
             pass  # The process has just ended.
     return total / TICKS
@@ -218,8 +227,8 @@ def read_carefully(path, bytes_max):
     with os.fdopen(handle, 'rb') as file:
         stats = os.fstat(handle)
         if not stat.S_ISREG(stats.st_mode) or stats.st_nlink != 1:
-            raise Broken('no_report', f'{os.path.basename(path)} is not a regular file.')
+            raise BrokenRun('no_report', f'{os.path.basename(path)} is not a regular file.')
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
-        raise Broken('no_report', f'{os.path.basename(path)} is larger than {bytes_max} bytes.')
+        raise BrokenRun('no_report', f'{os.path.basename(path)} is larger than {bytes_max} bytes.')
     return content

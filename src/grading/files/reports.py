@@ -7,68 +7,68 @@ import re
 
 from junit import read_ctest, read_junit
 from libtest import read_libtest
-from processes import read_carefully
-from trouble import Broken
+from processes import BrokenRun, read_carefully
 
 REPORT_BYTES = 64 * 1024 * 1024
 FILES_MAX = 5000
 TESTS_MAX = 50_000
-ID_LETTERS = 400
-MESSAGE_LETTERS = 2000
-MESSAGES_LETTERS = 2_000_000
+ID_CHARACTERS = 400
+MESSAGE_CHARACTERS = 2000
+ALL_MESSAGES_CHARACTERS = 2_000_000
 BY_SEVERITY = ('passed', 'skipped', 'failed', 'errored')
 
 
 def read(folder, plan, code):
-    """Returns statuses by test id. Raises Broken if the report is unusable or contradicts the exit code."""
+    """Returns statuses by test id. Raises BrokenRun if the report is unusable or contradicts the exit code."""
     cases = []
     try:
-        for name, content in files_in(folder, plan['report']):
+        for content in report_contents(folder, plan['report']):
             cases += READERS[plan['report']](content)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as trouble:
-        raise Broken('no_report', f'The report cannot be read: {type(trouble).__name__}: {trouble}') from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise BrokenRun('no_report', f'The report cannot be read: {type(error).__name__}: {error}') from None
     if len(cases) > TESTS_MAX:
-        raise Broken('no_report', f'The report has more than {TESTS_MAX} tests.')
+        raise BrokenRun('no_report', f'The report has more than {TESTS_MAX} tests.')
     if not cases:
-        raise Broken('no_report', f'No test ran. The runner ended with {code}.')
+        raise BrokenRun('no_report', f'No test ran. The runner ended with {code}.')
     require_agreement(cases, plan['exits'], code)
-    return {**count_cases(cases, plan['repository']), 'exitCode': code}
+    return {**merge_cases(cases, plan['repository']), 'exitCode': code}
 
 
-def files_in(folder, kind):
+def report_contents(folder, kind):
+    """Yields the content of each report file. Raises BrokenRun if there are none, too many, or too large ones."""
     names = sorted(os.listdir(folder))
     if not names:
-        raise Broken('no_report', 'The runner left no report.')
+        raise BrokenRun('no_report', 'The runner left no report.')
     if len(names) > (FILES_MAX if kind == 'junit-files' else 1):
-        raise Broken('no_report', 'There are more reports than the runner writes.')
+        raise BrokenRun('no_report', 'There are more reports than the runner writes.')
     left = REPORT_BYTES
     for name in names:
         try:
             content = read_carefully(os.path.join(folder, name), left)
-        except OSError as trouble:
-            raise Broken('no_report', f'A report cannot be opened: {trouble.strerror}') from None
+        except OSError as error:
+            raise BrokenRun('no_report', f'A report cannot be opened: {error.strerror}') from None
         left -= len(content)
-        yield name, content
+        yield content
 
 
 def require_agreement(cases, exits, code):
-    """Raises Broken if the exit code of the runner contradicts its report."""
+    """Raises BrokenRun if the exit code of the runner contradicts its report."""
     bad = any(status in ('failed', 'errored') for _, status, _ in cases)
     expected = exits['failed' if bad else 'passed']
     if code not in expected:
         says = 'that tests failed' if bad else 'that all tests passed'
-        raise Broken('no_report', f'The report says {says}, and the runner ended with {code}.')
+        raise BrokenRun('no_report', f'The report says {says}, and the runner ended with {code}.')
 
 
-def count_cases(cases, repository):
+def merge_cases(cases, repository):
     """Returns statuses and messages by test id. Of several results with the same id, the worst counts."""
-    statuses, messages, left = {}, {}, MESSAGES_LETTERS
+    statuses, messages, left = {}, {}, ALL_MESSAGES_CHARACTERS
     for name, status, message in cases:
         test = normalise_id(name, repository)
         if test in statuses and BY_SEVERITY.index(statuses[test]) >= BY_SEVERITY.index(status):
             continue
         statuses[test] = status
-        short = strip_control(message)[:MESSAGE_LETTERS]
+        short = strip_control(message)[:MESSAGE_CHARACTERS]
         if status != 'passed' and left >= len(short) > 0:
             messages[test] = short
             left -= len(short)
@@ -99,14 +99,14 @@ def normalise_id(name, repository):
     text = TEMPORARY.sub('<path>', text)
     text = TIMING.sub('', text)
     text = ' '.join(text.split()) or '<unnamed>'
-    if len(text) <= ID_LETTERS:
+    if len(text) <= ID_CHARACTERS:
         return text
-    return f'{text[:ID_LETTERS - 17]}…{hashlib.sha256(text.encode()).hexdigest()[:16]}'
+    return f'{text[:ID_CHARACTERS - 17]}…{hashlib.sha256(text.encode()).hexdigest()[:16]}'
 
 
-def require(holds, what):
-    if not holds:
-        raise ValueError(what)
+def require(condition, message):
+    if not condition:
+        raise ValueError(message)
 
 
 def text_of(value):
@@ -147,14 +147,14 @@ def read_jest(content):
         if suite['status'] == 'failed' and not any(result['status'] == 'failed' for result in results):
             cases.append((text_of(suite['name']), 'errored', text_of(suite.get('message') or '')))
     count = [sum(status == wanted for _, status, _ in tests) for wanted in ('passed', 'failed')]
-    require(count == [report['numPassedTests'], report['numFailedTests']], 'its counts are not those of its tests')
+    require(count == [report['numPassedTests'], report['numFailedTests']], 'its counts contradict its tests')
     require(len(tests) == report['numTotalTests'], 'it counts other tests than it names')
     cases += tests
     bad = any(status in ('failed', 'errored') for _, status, _ in cases)
-    # Vitest says no when something went wrong outside of tests.
+    # Vitest reports no success if an error occurred outside of tests.
     if report['success'] is not True and not bad:
-        cases.append(('<run>', 'errored', 'The runner says that the run was no success.'))
-    require(not (report['success'] is True and bad), 'it calls a run with failures a success')
+        cases.append(('<run>', 'errored', 'The runner reports a failure outside of tests.'))
+    require(not (report['success'] is True and bad), 'it reports success in spite of failed tests')
     return cases
 
 
@@ -184,11 +184,11 @@ def read_rspec(content):
         for example in report['examples']
     ]
     count = [sum(status == wanted for _, status, _ in cases) for wanted in ('failed', 'skipped')]
-    require(count == [summary['failure_count'], summary['pending_count']], 'its counts are not those of its examples')
+    require(count == [summary['failure_count'], summary['pending_count']], 'its counts contradict its examples')
     require(len(cases) == summary['example_count'], 'it counts other examples than it names')
     if summary['errors_outside_of_examples_count'] > 0:
-        said = '\n'.join(map(text_of, report.get('messages') or []))
-        cases.append(('<outside of examples>', 'errored', said))
+        messages = '\n'.join(map(text_of, report.get('messages') or []))
+        cases.append(('<outside of examples>', 'errored', messages))
     return cases
 
 
@@ -196,6 +196,8 @@ GO = {'pass': 'passed', 'fail': 'failed', 'skip': 'skipped'}
 
 
 class GoPackage:
+    """Events of `go test -json` for one package. A test that was started counts as errored until it ends."""
+
     def __init__(self):
         self.end = None
         self.failed_build = None
@@ -205,7 +207,7 @@ class GoPackage:
     def add_event(self, event):
         action, test = event['Action'], event.get('Test')
         if action == 'output':
-            if len(self.output.get(test, '')) < MESSAGE_LETTERS:
+            if len(self.output.get(test, '')) < MESSAGE_CHARACTERS:
                 self.output[test] = self.output.get(test, '') + text_of(event['Output'])
         elif test is None:
             self.end = GO.get(action, self.end)
@@ -213,14 +215,14 @@ class GoPackage:
         elif action == 'run':
             self.tests.setdefault(text_of(test), []).append('errored')
         elif action in GO:
-            before = self.tests.setdefault(text_of(test), [])
-            if before and before[-1] == 'errored':
-                before.pop()
-            before.append(GO[action])
+            statuses = self.tests.setdefault(text_of(test), [])
+            if statuses and statuses[-1] == 'errored':
+                statuses.pop()
+            statuses.append(GO[action])
 
 
 def read_go(content):
-    """A test that began and never ended counts as an error, and so does a package that failed without a failed test."""
+    """Parses the events of `go test -json`. A package that failed without a failed test is an errored case."""
     packages, compiler = {}, {}
     for line in content.split(b'\n'):
         if not line.startswith(b'{'):
@@ -230,7 +232,7 @@ def read_go(content):
             packages.setdefault(text_of(event['Package']), GoPackage()).add_event(event)
         elif event.get('Action') == 'build-output':
             build = text_of(event['ImportPath'])
-            compiler[build] = (compiler.get(build, '') + text_of(event['Output']))[:MESSAGE_LETTERS]
+            compiler[build] = (compiler.get(build, '') + text_of(event['Output']))[:MESSAGE_CHARACTERS]
     cases = []
     for name, package in packages.items():
         require(package.end is not None, f'{name} has no end')

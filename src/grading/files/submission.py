@@ -13,17 +13,17 @@ import subprocess
 import sys
 import tempfile
 
-from processes import read_carefully
-from trouble import Broken
+from processes import BrokenRun, read_carefully
 
 PATCH_BYTES = 64 * 1024 * 1024
 GIT_SECONDS = 120
-GIT_MEMORY = 4 * 1024 * 1024 * 1024
-GIT_FILE = 512 * 1024 * 1024
+GIT_MEMORY_BYTES = 4 * 1024 * 1024 * 1024
+GIT_FILE_BYTES = 512 * 1024 * 1024
+# Modes in git's index.
 DELETED = '000000'
-PLAIN = ('100644', '100755')
+REGULAR_FILES = ('100644', '100755')
 LINK = '120000'
-# Modules of pytest and of its dependencies. Python searches the working folder before it loads them.
+# Modules of pytest and of its dependencies. Python searches the working directory for them first.
 RUNNER_MODULES = (
     'pytest', '_pytest', 'py', 'pluggy', 'iniconfig', 'packaging', 'pygments', 'exceptiongroup', 'tomli', 'typing_extensions',
     'attr', 'attrs', 'importlib_metadata', 'zipp', 'colorama', 'sitecustomize', 'usercustomize')
@@ -36,18 +36,18 @@ def apply(repository, path, plan, hidden):
         return {'leftOut': []}
     git = Git(repository)
     before = git.text('write-tree').strip()
-    git.run('apply', '--cached', '--binary', '--whitespace=nowarn', '-', given=patch)
+    git.run('apply', '--cached', '--binary', '--whitespace=nowarn', '-', stdin=patch)
     changes = git.changes(before)
     left_out = list_left_out(git, changes, plan, hidden)
     counted = [change for change in changes if change[2] not in left_out]
-    for mode, content, changed in counted:
-        refuse_unsafe(git, mode, content, changed)
+    for mode, blob, changed in counted:
+        refuse_unsafe(git, mode, blob, changed)
     git.run('read-tree', before)
-    lines = b''.join(f'{mode} {content}\t'.encode() + os.fsencode(changed) + b'\0' for mode, content, changed in counted)
-    git.run('update-index', '-z', '--index-info', given=lines)
+    lines = b''.join(f'{mode} {blob}\t'.encode() + os.fsencode(changed) + b'\0' for mode, blob, changed in counted)
+    git.run('update-index', '-z', '--index-info', stdin=lines)
     after = git.text('write-tree').strip()
-    git.end()
-    update(repository, before, after)
+    git.remove_index()
+    check_out(repository, before, after)
     return {'leftOut': sorted(left_out)[:200]}
 
 
@@ -56,8 +56,8 @@ def read_patch(path):
         return read_carefully(path, PATCH_BYTES)
     except FileNotFoundError:
         return b''
-    except (OSError, Broken) as trouble:
-        raise Broken('patch_does_not_apply', str(trouble)) from None
+    except (OSError, BrokenRun) as error:
+        raise BrokenRun('patch_does_not_apply', str(error)) from None
 
 
 class Git:
@@ -69,8 +69,8 @@ class Git:
         self.env = {**git_env(), 'GIT_INDEX_FILE': os.path.join(self.folder, 'index')}
         self.run('read-tree', 'HEAD')
 
-    def run(self, *words, given=b'', codes=(0,)):
-        return run_git(self.repository, self.env, words, given, codes)
+    def run(self, *words, stdin=b'', accepted_codes=(0,)):
+        return run_git(self.repository, self.env, words, stdin, accepted_codes)
 
     def text(self, *words):
         return self.run(*words).decode()
@@ -80,11 +80,11 @@ class Git:
         fields = self.run('diff-index', '--cached', '--raw', '-z', '--no-renames', '--no-abbrev', tree).split(b'\0')
         found = []
         for header, path in zip(fields[0::2], fields[1::2]):
-            _, mode, _, content, _ = header.decode().split(' ')
-            found.append((mode, content, os.fsdecode(path)))
+            _, mode, _, blob, _ = header.decode().split(' ')
+            found.append((mode, blob, os.fsdecode(path)))
         return found
 
-    def end(self):
+    def remove_index(self):
         os.unlink(self.env['GIT_INDEX_FILE'])
         os.rmdir(self.folder)
 
@@ -99,20 +99,20 @@ def git_env():
     }
 
 
-def run_git(repository, env, words, given, codes=(0,)):
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (GIT_MEMORY, GIT_MEMORY))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (GIT_FILE, GIT_FILE))
+def run_git(repository, env, words, stdin, accepted_codes=(0,)):
+    def set_limits():
+        resource.setrlimit(resource.RLIMIT_AS, (GIT_MEMORY_BYTES, GIT_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (GIT_FILE_BYTES, GIT_FILE_BYTES))
 
     try:
         done = subprocess.run(
-            ['git', '-C', repository, *words], env=env, input=given, capture_output=True, timeout=GIT_SECONDS,
-            preexec_fn=limit,
+            ['git', '-C', repository, *words], env=env, input=stdin, capture_output=True, timeout=GIT_SECONDS,
+            preexec_fn=set_limits,
         )
     except subprocess.TimeoutExpired:
-        raise Broken('patch_does_not_apply', f'git {words[0]} took too long.') from None
-    if done.returncode not in codes:
-        raise Broken('patch_does_not_apply', f'git {words[0]}: {done.stderr.decode("utf-8", "replace")}')
+        raise BrokenRun('patch_does_not_apply', f'git {words[0]} took too long.') from None
+    if done.returncode not in accepted_codes:
+        raise BrokenRun('patch_does_not_apply', f'git {words[0]}: {done.stderr.decode("utf-8", "replace")}')
     return done.stdout
 
 
@@ -124,8 +124,9 @@ def list_left_out(git, changes, plan, hidden):
     existing = {os.fsdecode(path) for path in listed}
     folders = {folder for path in existing for folder in folders_above(path)}
     added = [path for path in paths if path not in existing]
-    questions = b''.join(b'./' + os.fsencode(path) + b'\0' for path in added)
-    ignored = git.run('check-ignore', '--no-index', '-z', '--stdin', given=questions, codes=(0, 1)) if added else b''
+    added_lines = b''.join(b'./' + os.fsencode(path) + b'\0' for path in added)
+    check_ignore = ('check-ignore', '--no-index', '-z', '--stdin')
+    ignored = git.run(*check_ignore, stdin=added_lines, accepted_codes=(0, 1)) if added else b''
     left_out = {os.fsdecode(path[2:]) for path in ignored.split(b'\0') if path}
     left_out |= {path for path in paths if path in tests or is_test(path, plan['tests'])}
     left_out |= {path for path in paths if matches_any(path, plan['settings'])}
@@ -182,19 +183,20 @@ def hides_module(path, existing):
     return is_protected and ('/' in path or path.endswith(('.py', '.so', '.pyc')))
 
 
-def refuse_unsafe(git, mode, content, path):
-    if mode == DELETED or mode in PLAIN:
+def refuse_unsafe(git, mode, blob, path):
+    """Raises BrokenRun for a link that leads out of the repository, and for anything but files and links."""
+    if mode == DELETED or mode in REGULAR_FILES:
         return
     if mode != LINK:
-        raise Broken('patch_does_not_apply', f'{path} is neither a file nor a link.')
-    target = os.fsdecode(git.run('cat-file', 'blob', content))
+        raise BrokenRun('patch_does_not_apply', f'{path} is neither a file nor a link.')
+    target = os.fsdecode(git.run('cat-file', 'blob', blob))
     resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     if target.startswith('/') or resolved == '..' or resolved.startswith('../'):
-        raise Broken('patch_does_not_apply', f'{path} is a link that leads out of the repository.')
+        raise BrokenRun('patch_does_not_apply', f'{path} is a link that leads out of the repository.')
 
 
-def update(repository, before, after):
-    """Writes the files of the new tree into the repository."""
+def check_out(repository, before, after):
+    """Writes the files that differ between two trees into the repository."""
     run_git(repository, git_env(), ('update-index', '-q', '--refresh'), b'', (0, 1))
     run_git(repository, git_env(), ('read-tree', '-m', '-u', before, after), b'')
 
@@ -254,13 +256,13 @@ def set_owners(repository, plan, hidden):
     for path in filter(None, map(os.fsdecode, tracked)):
         if matches_any(path, plan['settings']) or (path.endswith(tuple(plan['tests']['extensions'])) and is_test(path, plan['tests'])):
             protected.add(path)
-    closed = {''} | {folder for path in protected for folder in folders_above(path)}
+    sticky = {''} | {folder for path in protected for folder in folders_above(path)}
     for top, folders, files in os.walk(repository):
         here = os.path.relpath(top, repository)
         here = '' if here == '.' else here
         if here == '' and '.git' in folders:
             folders.remove('.git')
-        if here in closed:
+        if here in sticky:
             set_owner(top, 0)
             os.chmod(top, 0o1777)
         else:
