@@ -15,6 +15,7 @@ export const GRADER_SLACK_SEC = 120
 
 type GraderOptions = {
   hidden?: HiddenTests | null
+  /** Seed of the order of the tests. Null: the order of the runner. */
   seed?: number | null
   /** Days by which the tests' clock is shifted. Null: the real clock. */
   daysAhead?: number | null

@@ -27,6 +27,7 @@ export type SuiteOptions = {
   submission: string | null
   hidden: HiddenTests | null
   plan: RunPlan
+  /** Seed of the order of the tests. Null: the order of the runner. */
   seed: number | null
   /** Days by which the tests' clock is shifted. Omitted: the real clock. */
   daysAhead?: number | null
@@ -39,7 +40,6 @@ export type SuiteOptions = {
 }
 
 const PIDS_MAX = 4096
-
 const OUTPUT_BYTES_MAX = 1024 * 1024
 /** Exit code of `grade.py` in a sandbox in which it cannot run the tests as another user. */
 const NO_SECOND_USER = 75

@@ -4,18 +4,18 @@ import type { TreeFacts } from '../suite.ts'
 import {
   escapePattern,
   type LanguageEcosystem,
-  pathWords,
   type Runner,
+  renderPaths,
   type StubbedName,
   type StubValue,
-  ZERO_OR_ONE,
+  USUAL_EXITS,
 } from './language.ts'
 import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listTextsNamed } from './recipe.ts'
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`
 
 /** Returns the `-run` pattern for the functions of test ids such as `example.org/kit::TestOne/part`. */
-const selectFunctions = (ids: readonly string[]): string =>
+const renderRunPattern = (ids: readonly string[]): string =>
   `^(${[...new Set(ids.map((id) => /::(\w+)/u.exec(id)?.[1] ?? ''))].filter((name) => name !== '').join('|')})$`
 
 /** Sets the arguments of the shell to all packages: those of each module of a workspace, where there is one. */
@@ -34,13 +34,13 @@ const goTest: Runner = {
   command({ targets, seed, only = null }) {
     const packages = [...new Set(targets.map(toPackage))].sort()
     const shuffle = seed === null ? '' : ` -shuffle=${seed}`
-    const select = only === null ? '' : ` -run ${quote(selectFunctions(only))}`
-    const test = `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${select}`
-    if (packages.length > 0) return `${test}${pathWords(packages)} > "$ASSAY_REPORT/report"`
-    return `${LIST_PACKAGES}; ${test} "$@" > "$ASSAY_REPORT/report"`
+    const select = only === null ? '' : ` -run ${quote(renderRunPattern(only))}`
+    const goTestCommand = `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${select}`
+    if (packages.length > 0) return `${goTestCommand}${renderPaths(packages)} > "$ASSAY_REPORT/report"`
+    return `${LIST_PACKAGES}; ${goTestCommand} "$@" > "$ASSAY_REPORT/report"`
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: ['go.mod', 'go.sum', 'go.work', 'go.work.sum', 'vendor/'],
   tools: [],
 }
@@ -57,7 +57,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
     aptPackages: ['gcc', 'golang-go', 'libc6-dev'],
     env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'auto' },
     manifests: isVendored ? [] : modules,
-    toolchain: [compileStandardLibrary(tree)],
+    toolchain: [renderStandardLibraryBuild(tree)],
     setup: isVendored || modules.length === 0 ? [] : ['go mod download'],
     build: [`${LIST_PACKAGES}; go test -count=1 -run '^$' "$@" > /dev/null || go build "$@"`],
   })
@@ -70,7 +70,7 @@ const IMAGE_GO_MINOR = 24
  * Returns the shell line that compiles the standard library with the Go version of a tree. Its go.mod names a
  * version only if that of the image may be too old, so that all other trees share the layer.
  */
-function compileStandardLibrary(tree: TreeFacts): string {
+function renderStandardLibraryBuild(tree: TreeFacts): string {
   const text = tree.texts.get('go.work') ?? tree.texts.get('go.mod') ?? ''
   const lines = [...text.matchAll(/^(go|toolchain)[ \t]+((?:go)?1\.(\d{1,3})(?:\.\d{1,3})?)[ \t]*(?:\/\/.*)?$/gm)]
   const versions = lines
@@ -80,6 +80,7 @@ function compileStandardLibrary(tree: TreeFacts): string {
   return `mkdir /tmp/std && cd /tmp/std && printf '%s\\n' ${module} > go.mod && go build std && cd / && rm -r /tmp/std`
 }
 
+/** Matches the signature of a function or method. The first group is its result types. */
 const FUNCTION = /^func\s+(?:\([^)]*\)\s*)?\w+\s*\([^)]*\)\s*(.*?)\s*\{?$/s
 
 /** Writes functions that return the zero values of their result types. There is only one variant of them. */
@@ -94,6 +95,7 @@ function writeStubs(names: readonly StubbedName[], value: StubValue): string {
     .join('\n')
 }
 
+/** Renders the statement that returns zero values. `*new(T)` is the zero value of any type. */
 function renderZeroReturn(results: string): string {
   if (results === '') return ''
   const types = results.startsWith('(') ? results.slice(1, -1).split(',') : [results]

@@ -6,7 +6,7 @@ import {
   type PublishedPackage,
   type Runner,
   type SourceLanguage,
-  ZERO_OR_ONE,
+  USUAL_EXITS,
 } from './language.ts'
 import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listPresent, listTextsNamed } from './recipe.ts'
 
@@ -49,38 +49,44 @@ function buildGradleRecipe(tree: TreeFacts): EnvRecipe {
 const POM_LENGTH_MAX = 64 * 1024
 
 /** Returns `group:artifact` and the version of the project itself, ignoring its dependencies. */
-function findArtifact(whole: string): PublishedPackage | undefined {
-  const text = whole.slice(0, POM_LENGTH_MAX)
+function findArtifact(pom: string): PublishedPackage | undefined {
+  const text = pom.slice(0, POM_LENGTH_MAX)
   const sections = listSections(text)
   const parent = sections.find(({ tag }) => tag === 'parent')?.text ?? ''
   const project = removeSections(text, sections)
-  const value = (name: string, xml: string) => new RegExp(`<${name}>\\s*([\\w.-]+)\\s*</${name}>`).exec(xml)?.[1]
-  const [group, artifact] = [value('groupId', project) ?? value('groupId', parent), value('artifactId', project)]
+  const findValue = (name: string, xml: string) => new RegExp(`<${name}>\\s*([\\w.-]+)\\s*</${name}>`).exec(xml)?.[1]
+  const group = findValue('groupId', project) ?? findValue('groupId', parent)
+  const artifact = findValue('artifactId', project)
   if (group === undefined || artifact === undefined) return undefined
-  return { name: `${group}:${artifact}`, version: value('version', project) ?? value('version', parent) }
+  return { name: `${group}:${artifact}`, version: findValue('version', project) ?? findValue('version', parent) }
 }
 
+/** An element of a `pom.xml`, with its tags. `index`: its position in the text. */
 type PomSection = { tag: string; text: string; index: number }
 
-const removeSections = (text: string, sections: readonly PomSection[]): string =>
-  [...sections, { text: '', index: text.length }]
-    .map(({ index }, at) => text.slice(endOf(sections[at - 1]), index))
-    .join('')
+function removeSections(text: string, sections: readonly PomSection[]): string {
+  let remaining = ''
+  let end = 0
+  for (const section of sections) {
+    remaining += text.slice(end, section.index)
+    end = section.index + section.text.length
+  }
+  return remaining + text.slice(end)
+}
 
-const endOf = (section: PomSection | undefined): number => (section ? section.index + section.text.length : 0)
-
-/** Lists sections that do not describe the project itself. Takes linear time, also if none of them ends. */
+/** Lists sections that do not describe the project itself. Takes linear time, even if none of them is closed. */
 function listSections(text: string): PomSection[] {
   const sections: PomSection[] = []
   const unclosed = new Set<string>()
-  let from = 0
+  let lastEnd = 0
   for (const { 1: tag = '', index } of text.matchAll(/<(parent|dependencies|build|profiles|dependencyManagement)>/g)) {
-    if (index < from || unclosed.has(tag)) continue
-    const end = text.indexOf(`</${tag}>`, index)
-    if (end === -1) unclosed.add(tag)
+    if (index < lastEnd || unclosed.has(tag)) continue
+    const closingTag = `</${tag}>`
+    const closingIndex = text.indexOf(closingTag, index)
+    if (closingIndex === -1) unclosed.add(tag)
     else {
-      from = end + tag.length + 3
-      sections.push({ tag, text: text.slice(index, from), index })
+      lastEnd = closingIndex + closingTag.length
+      sections.push({ tag, text: text.slice(index, lastEnd), index })
     }
   }
   return sections
@@ -104,9 +110,10 @@ const isJavaTest = (path: string): boolean =>
 const JAVA_SERVICES = ['org.junit.*', 'org.testng.*', 'org.spockframework.*', 'javax.annotation.processing.Processor']
 
 /**
- * Gradle and Maven write one report per class into build folders. Removes old reports first and collects the new ones.
+ * Returns shell code that runs a command and copies the reports that it writes, one per class, from the build folders to
+ * `$ASSAY_REPORT`. Reports of earlier runs are removed first.
  */
-const withReports = (folder: string, command: string): string =>
+const renderWithReports = (folder: string, command: string): string =>
   `find . -type d -path '*/${folder}' -prune -exec rm -rf {} +
 ${command}
 code=$?
@@ -140,12 +147,15 @@ const gradle: Runner = {
   isTarget: isJavaTest,
   command({ targets }) {
     const tasks = targets.flatMap(toGradleTask)
-    const words = tasks.length === 0 ? 'test' : tasks.join(' ')
+    const taskWords = tasks.length === 0 ? 'test' : tasks.join(' ')
     const program = 'if [ -f gradlew ]; then gradle="sh gradlew"; else gradle=gradle; fi'
-    return withReports('test-results', `${program}\n$gradle --offline --no-daemon --continue --console=plain ${words}`)
+    return renderWithReports(
+      'test-results',
+      `${program}\n$gradle --offline --no-daemon --continue --console=plain ${taskWords}`,
+    )
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: [
     '*.gradle',
     '*.gradle.kts',
@@ -181,10 +191,10 @@ const maven: Runner = {
     const select = classes.length === 0 ? '' : ` ${quote(`-Dtest=${classes.join(',')}`)}`
     const shuffle = seed === null ? '' : ` -Dsurefire.runOrder=random -Dsurefire.runOrder.random.seed=${seed}`
     const allowNoTests = '-DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false'
-    return withReports('surefire-reports', `mvn -o -B -ntp -fae ${allowNoTests}${shuffle}${select} test`)
+    return renderWithReports('surefire-reports', `mvn -o -B -ntp -fae ${allowNoTests}${shuffle}${select} test`)
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: ['pom.xml', '.mvn/', 'mvnw', 'junit-platform.properties', ...JAVA_SERVICES],
   tools: [],
 }

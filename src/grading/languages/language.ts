@@ -2,7 +2,7 @@ import { quote } from '../../sandboxes/kernel/shell.ts'
 import type { TreeFacts } from '../suite.ts'
 import type { EnvRecipe } from './recipe.ts'
 
-/** A programming language as the rules for source text see it. */
+/** Syntax of a programming language, as far as the rules for source text need it. */
 export type SourceLanguage = {
   name: string
   /** File extensions in lower case, without the dot. */
@@ -10,7 +10,7 @@ export type SourceLanguage = {
   comments: 'hash' | 'slashes' | 'hash-and-slashes' | 'dashes'
   /** Meaning of an apostrophe: a string delimiter, or a character literal (or lifetime). */
   singleQuote: 'string' | 'character'
-  /** Set where tests commonly are in the same file as the code they test. */
+  /** True if tests are commonly in the same file as the code that they test. */
   hasInlineTests: boolean
 }
 
@@ -37,7 +37,9 @@ export type RunnerSetup = {
   buildArgs: readonly string[]
 }
 
+/** Value that a stub returns. `nothing`: the empty value of the language. */
 export type StubValue = 'nothing' | 'true' | 'false'
+/** A function or method to be stubbed. `signature`: the line that declares it, if it is known. */
 export type StubbedName = { name: string; signature: string | null }
 
 /** Writes definitions that return a constant, to be appended to a file. Existing definitions keep their meaning. */
@@ -81,7 +83,7 @@ export type LanguageEcosystem = {
   publishedCopy: ((packageName: string) => string) | null
   /** In the order of detection. */
   runners: readonly RunnerSetup[]
-  /** Set where a new file can shadow a module of the test runner. */
+  /** True if a new file can shadow a module of the test runner. */
   hidesModules: boolean
   /** POSIX extended regular expressions for files that configure test runners; each matches a whole file name. */
   testConfiguration: readonly string[]
@@ -98,8 +100,8 @@ type CommandOptions = {
   /** Null keeps the runner's own order. */
   seed: number | null
   /**
-   * Ids of the only tests to run; also in the file `SELECTED_TESTS`. Null, and a runner without `selects`, runs all
-   * targets.
+   * Ids of the only tests to run, which are also in the file `SELECTED_TESTS`. Null for all tests of the targets. Ignored
+   * by runners without `selects`.
    */
   only?: readonly string[] | null
 }
@@ -112,11 +114,11 @@ export type Runner = {
   name: string
   /** Format of the report in `$ASSAY_REPORT`: a key of `READERS` in `files/reports.py`. One file, except for `junit-files`. */
   report: string
-  /** Set where `seed` has an effect. */
+  /** True if `seed` has an effect. */
   shuffles: boolean
-  /** Set where `only` has an effect. */
+  /** True if `only` has an effect. */
   selects: boolean
-  /** Tried after all other runners, because its `detect` also accepts projects that use another runner. */
+  /** True if it is tried after all other runners, because its `detect` also accepts projects that use another one. */
   isFallback: boolean
   detect(tree: TreeFacts): boolean
   /** Returns true for a test file that can be named on the command line of the runner. */
@@ -142,10 +144,10 @@ export type Runner = {
 export type ToolFile = { name: string; file: string }
 
 /** Exit codes of most runners. */
-export const ZERO_OR_ONE = { passed: [0], failed: [1] } as const
+export const USUAL_EXITS = { passed: [0], failed: [1] } as const
 
-/** Quotes paths for a shell command. A path that begins with a dash is not read as an option. */
-export const pathWords = (paths: readonly string[]): string =>
+/** Renders quoted paths for a shell command, each after a space. A path that begins with a dash is not read as an option. */
+export const renderPaths = (paths: readonly string[]): string =>
   paths.map((path) => ` ${quote(path.startsWith('-') ? `./${path}` : path)}`).join('')
 
 /** Returns true if the tree has a file whose path passes the test. */

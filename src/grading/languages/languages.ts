@@ -11,7 +11,8 @@ import { rust } from './rust.ts'
 /** Every ecosystem for which tasks can be created. */
 export const languages: readonly LanguageEcosystem[] = [python, node, go, rust, java, cpp, ruby, php]
 
-const source = (name: string, extensions: string, traits: Partial<SourceLanguage> = {}): SourceLanguage => ({
+/** Describes a language by its name and its extensions, separated by spaces. */
+const toSource = (name: string, extensions: string, traits: Partial<SourceLanguage> = {}): SourceLanguage => ({
   name,
   extensions: extensions.split(' '),
   comments: 'slashes',
@@ -20,29 +21,29 @@ const source = (name: string, extensions: string, traits: Partial<SourceLanguage
   ...traits,
 })
 
-/** Languages that are recognised as source code, but whose tests cannot be run. Delete the row of one that gets an ecosystem. */
+/** Languages that are recognised as source code, but whose tests cannot be run: they have no ecosystem above. */
 const OTHER_SOURCES: readonly SourceLanguage[] = [
-  source('shell', 'sh bash zsh', { comments: 'hash' }),
-  source('elixir', 'ex exs', { comments: 'hash' }),
-  source('haskell', 'hs', { singleQuote: 'character' }),
-  source('ocaml', 'ml mli'),
-  source('perl', 'pl pm', { comments: 'hash' }),
-  source('objective-c', 'm mm'),
-  source('clojure', 'clj cljs cljc'),
-  source('erlang', 'erl hrl'),
-  source('fsharp', 'fs fsx'),
-  source('csharp', 'cs', { singleQuote: 'character' }),
-  source('scala', 'scala', { singleQuote: 'character' }),
-  source('swift', 'swift', { singleQuote: 'character' }),
-  source('dart', 'dart'),
-  source('lua', 'lua', { comments: 'dashes' }),
-  source('r', 'r', { comments: 'hash' }),
-  source('julia', 'jl', { comments: 'hash' }),
-  source('zig', 'zig', { singleQuote: 'character', hasInlineTests: true }),
-  source('nim', 'nim', { comments: 'hash' }),
-  source('groovy', 'groovy'),
-  source('sql', 'sql', { comments: 'dashes' }),
-  source('crystal', 'cr', { comments: 'hash' }),
+  toSource('shell', 'sh bash zsh', { comments: 'hash' }),
+  toSource('elixir', 'ex exs', { comments: 'hash' }),
+  toSource('haskell', 'hs', { singleQuote: 'character' }),
+  toSource('ocaml', 'ml mli'),
+  toSource('perl', 'pl pm', { comments: 'hash' }),
+  toSource('objective-c', 'm mm'),
+  toSource('clojure', 'clj cljs cljc'),
+  toSource('erlang', 'erl hrl'),
+  toSource('fsharp', 'fs fsx'),
+  toSource('csharp', 'cs', { singleQuote: 'character' }),
+  toSource('scala', 'scala', { singleQuote: 'character' }),
+  toSource('swift', 'swift', { singleQuote: 'character' }),
+  toSource('dart', 'dart'),
+  toSource('lua', 'lua', { comments: 'dashes' }),
+  toSource('r', 'r', { comments: 'hash' }),
+  toSource('julia', 'jl', { comments: 'hash' }),
+  toSource('zig', 'zig', { singleQuote: 'character', hasInlineTests: true }),
+  toSource('nim', 'nim', { comments: 'hash' }),
+  toSource('groovy', 'groovy'),
+  toSource('sql', 'sql', { comments: 'dashes' }),
+  toSource('crystal', 'cr', { comments: 'hash' }),
 ]
 
 /** Source languages by extension. Languages whose tests can be run take precedence over `OTHER_SOURCES`. */
@@ -72,6 +73,7 @@ export const findRunnerSetup = (id: string): RunnerSetup | undefined => SETUPS.f
 export const findLanguageOfRunner = (id: string): LanguageEcosystem | undefined =>
   languages.find(({ runners: setups }) => setups.some(({ runner }) => runner.id === id))
 
+/** Names of test files in languages whose tests cannot be run. */
 export const OTHER_TESTS: TestFileRules = {
   names: [
     /^test_.+\.(lua|jl)$/,
@@ -83,6 +85,7 @@ export const OTHER_TESTS: TestFileRules = {
   extensions: ['.groovy', '.scala', '.cs', '.swift'],
 }
 
+/** Dependency files of languages whose tests cannot be run, in lower case. */
 export const OTHER_DEPENDENCY_FILES: readonly string[] = [
   'flake.lock',
   'mix.lock',

@@ -1,5 +1,5 @@
 import type { TreeFacts } from '../suite.ts'
-import { hasFile, mentions, pathWords, type Runner, type ToolFile, ZERO_OR_ONE } from './language.ts'
+import { hasFile, mentions, type Runner, renderPaths, type ToolFile, USUAL_EXITS } from './language.ts'
 
 /** Files that configure module loading, package managers and test compilers. */
 const NODE_SETTINGS = [
@@ -38,7 +38,7 @@ const COMMAND_TOOLS: ToolFile[] = [
  * as Node resolves modules: also in parent folders. Options of the project's test script are added and, if no test file is
  * selected, its paths.
  */
-const setCommand = (name: string, targets: readonly string[] = []): string =>
+const renderSetCommand = (name: string, targets: readonly string[] = []): string =>
   `eval "set -- $(node "$ASSAY_TOOLS/script-options.cjs" ${name} "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"${targets.length === 0 ? ' paths' : ''})"`
 
 /** Node's built-in runner. Its JUnit report lacks file names, so a custom reporter is used. */
@@ -54,9 +54,9 @@ export const nodeTest: Runner = {
     hasFile(tree, (path) => JAVASCRIPT_TEST_FILE.test(path) && mentions(tree, path, /['"]node:test['"]/)),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command: ({ targets }) =>
-    `node --test --test-reporter="$ASSAY_TOOLS/reporter.mjs" --test-reporter-destination="$ASSAY_REPORT/report"${pathWords(targets)}`,
+    `node --test --test-reporter="$ASSAY_TOOLS/reporter.mjs" --test-reporter-destination="$ASSAY_REPORT/report"${renderPaths(targets)}`,
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: NODE_SETTINGS,
   tools: [{ name: 'reporter.mjs', file: 'node-test-report.mjs' }],
 }
@@ -75,7 +75,7 @@ export const mocha: Runner = {
     mentions(tree, 'package.json', dependsOn('mocha')) || hasFile(tree, (path) => /^\.mocharc(\.|$)/.test(path)),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command: ({ targets }) =>
-    `${setCommand('mocha', targets)}; "$@" --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
+    `${renderSetCommand('mocha', targets)}; "$@" --reporter json --reporter-option output="$ASSAY_REPORT/report"${renderPaths(targets)} > /dev/null`,
   prepare: [],
   exits: { passed: [0], failed: FAILURE_CODES },
   settings: [...NODE_SETTINGS, '.mocharc', '.mocharc.*', 'mocha.opts', '*mocha*setup*'],
@@ -96,11 +96,11 @@ export const jest: Runner = {
   detect: (tree) => mentions(tree, 'package.json', dependsOn('jest')) || hasConfig(tree, 'jest'),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
-    const named = targets.length === 0 ? '' : ` --runTestsByPath${pathWords(targets)}`
-    return `${setCommand('jest')}; "$@" --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${renderShuffleOptions(seed)}${named}`
+    const named = targets.length === 0 ? '' : ` --runTestsByPath${renderPaths(targets)}`
+    return `${renderSetCommand('jest')}; "$@" --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${renderShuffleOptions(seed)}${named}`
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: [...NODE_SETTINGS, 'jest.config.*', '*jest*setup*', 'setupTests.*', '*jest*environment*', 'jest.preset.*'],
   tools: COMMAND_TOOLS,
 }
@@ -117,10 +117,10 @@ export const vitest: Runner = {
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
     const shuffle = seed === null ? '' : ` --sequence.shuffle --sequence.seed=${seed}`
-    return `${setCommand('vitest')}; "$@" run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
+    return `${renderSetCommand('vitest')}; "$@" run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${renderPaths(targets)}`
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: [
     ...NODE_SETTINGS,
     'vitest.config.*',

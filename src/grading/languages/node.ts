@@ -43,21 +43,23 @@ function readPackageJson({ texts }: TreeFacts, path = 'package.json'): z.infer<t
 }
 
 type PackageManager = {
+  /** Package that installs the manager with npm. Empty for npm itself. */
   program: string[]
+  /** Installs the dependencies without running their install scripts. */
   install: string
-  /** Runs install scripts of dependencies, but not those of the repository. */
+  /** Runs install scripts of dependencies, but not those of the repository, after all files are copied. */
   rebuild: string
   /** Installs further packages. Changes of manifests are undone when the tree is copied. */
   add: string
+  /** Lock files, and settings that the installation reads. Empty without a lock file. */
   lock: string[]
 }
 
 const REBUILD = 'npm rebuild --ignore-scripts=false'
 
 /**
- * Commands of npm. `install` skips install scripts; the build runs them with `rebuild`, after all files are copied. At some
- * commits of real projects the lock file does not match package.json: every package manager keeps to the lock file then and
- * completes it.
+ * At some commits of real projects the lock file does not match package.json: every package manager keeps to the lock file
+ * then and completes it.
  */
 const NPM: PackageManager = {
   program: [],
@@ -69,7 +71,7 @@ const NPM: PackageManager = {
 const SHRINKWRAP: PackageManager = { ...NPM, lock: ['npm-shrinkwrap.json'] }
 
 /** Returns npm for a tree without a lock file: versions published after the freeze day are ignored. */
-function npmWithoutLock(freezeDay: string | undefined): PackageManager {
+function createUnlockedNpm(freezeDay: string | undefined): PackageManager {
   const before = freezeDay === undefined ? '' : ` --before=${freezeDay}`
   return {
     ...NPM,
@@ -94,7 +96,7 @@ function detectPackageManager(tree: TreeFacts): PackageManager {
 
 function npm(tree: TreeFacts): PackageManager {
   if (tree.paths.has('package-lock.json')) return NPM
-  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : npmWithoutLock(findFreezeDay(tree))
+  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : createUnlockedNpm(findFreezeDay(tree))
 }
 
 const pnpm = (version: string): PackageManager => ({
@@ -153,7 +155,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
     },
     manifests: [...packages, ...listPresent(tree, ...lock, '.npmrc')],
     setup: [
-      ...installNode(tree, engines?.node),
+      ...renderNodeInstall(tree, engines?.node),
       ...(packages.length === 0 ? [] : [...program.map((name) => `npm install -g ${quoteWord(name)}`), install]),
       ...(changed.length === 0 ? [] : [`${add} ${changed.map(quoteWord).join(' ')}`]),
     ],
@@ -161,6 +163,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   })
 }
 
+/** Matches `name@range`. */
 const PACKAGE = /^(?:@[\w.-]+\/)?[\w.-]+@[\w.^~<>=| *-]+$/
 
 /** Lists packages that the landed manifest adds or requires in another version than the base, as `name@range`. */
@@ -175,10 +178,10 @@ function listPackages(tree: TreeFacts): string[] {
   return ranges.map(([name, range]) => `${name}@${range}`)
 }
 
-/** Version of Node in the base image. */
+/** Version of Node in the base image, and its release line. */
 const DEBIAN_NODE = '20.19.2'
 const DEBIAN_LINE = '20'
-/** Stands for the commit day of a tree that is not from a commit. Version 22 is then the newest line. */
+/** Used as the freeze day of a tree without a commit, so that 22 is the newest supported line. */
 const UNKNOWN_DAY = '2025-01-01'
 
 /** Release lines of Node, newest first: a compatible npm, and the day on which long-term support begins. */
@@ -191,6 +194,7 @@ const RELEASE_LINES = [
   { line: '16', npm: 8, supportedFrom: '2021-10-26' },
 ] as const
 
+/** Names of release lines that `.nvmrc` may contain. */
 const LTS_NAMES: Readonly<Record<string, string>> = {
   'lts/hydrogen': '18',
   'lts/iron': '20',
@@ -202,7 +206,7 @@ const LTS_NAMES: Readonly<Record<string, string>> = {
 const RANGE_LENGTH_MAX = 500
 
 /** Returns the shell line that installs the Node version a tree requires, from the npm registry. */
-function installNode(tree: TreeFacts, engines: string | undefined): string[] {
+function renderNodeInstall(tree: TreeFacts, engines: string | undefined): string[] {
   const wanted = findPinnedMajor(tree) ?? parseRange(engines)
   if (!wanted) return []
   const isDebianNodeAccepted = satisfies(DEBIAN_NODE, wanted)

@@ -1,5 +1,5 @@
 import type { TreeFacts } from '../suite.ts'
-import { escapePattern, hasFile, type LanguageEcosystem, mentions, pathWords, type Runner } from './language.ts'
+import { escapePattern, hasFile, type LanguageEcosystem, mentions, type Runner, renderPaths } from './language.ts'
 import { completeRecipe, type EnvRecipe, listPresent, listTextsNamed } from './recipe.ts'
 
 const phpunit: Runner = {
@@ -16,7 +16,7 @@ const phpunit: Runner = {
   command({ targets, seed }) {
     const order = seed === null ? '' : ` --order-by=random --random-order-seed=${seed}`
     const program = 'if [ -f vendor/bin/phpunit ]; then phpunit="php vendor/bin/phpunit"; else phpunit=phpunit; fi'
-    return `${program}; $phpunit --colors=never --do-not-cache-result --log-junit "$ASSAY_REPORT/report"${order}${pathWords(targets)}`
+    return `${program}; $phpunit --colors=never --do-not-cache-result --log-junit "$ASSAY_REPORT/report"${order}${renderPaths(targets)}`
   },
   prepare: [],
   exits: { passed: [0], failed: [1, 2] },

@@ -4,12 +4,12 @@ import {
   hasFile,
   type LanguageEcosystem,
   mentions,
-  pathWords,
   type Runner,
+  renderPaths,
   SELECTED_TESTS,
   type StubbedName,
   type StubValue,
-  ZERO_OR_ONE,
+  USUAL_EXITS,
 } from './language.ts'
 import {
   findRequiredPython,
@@ -33,7 +33,9 @@ import {
 } from './recipe.ts'
 
 const VENV = `${DEPS}/venv`
+/** Words for tests and development in the names of requirement files. */
 const DEVELOPMENT = 'dev|develop|development|test|tests|testing'
+/** Matches the paths of requirement files that are installed. */
 const REQUIREMENTS = new RegExp(
   `^(requirements\\.txt|requirements[-_](${DEVELOPMENT})\\.txt|(${DEVELOPMENT})[-_]requirements\\.txt|requirements/(base|main|${DEVELOPMENT})\\.txt)$`,
 )
@@ -44,7 +46,7 @@ const COMPILED_CLIENT = /^(?:psycopg2|psycopg-c|mysqlclient|pylibmc)(?![\w-])|^p
 /** Files of a project that a compiler has to translate. */
 const NATIVE_SOURCE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
-/** Separate environment of the installer, so that tests do not see its packages. */
+/** Virtual environment of the installer uv, separate so that tests do not see its packages. */
 const TOOLS = `${DEPS}/tools`
 const CONSTRAINTS = `${DEPS}/constraints.txt`
 const UV_VERSION = '0.13.7'
@@ -52,7 +54,7 @@ const UV_VERSION = '0.13.7'
 type PythonInstallOptions = { indexDay: string | undefined; isConstrained: boolean }
 
 /** Returns a shell line that installs with the certificates of the image. Packages published after `indexDay` are ignored. */
-const installLine = (words: string, { indexDay, isConstrained }: PythonInstallOptions): string =>
+const renderInstall = (words: string, { indexDay, isConstrained }: PythonInstallOptions): string =>
   [
     'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt',
     `${TOOLS}/bin/uv pip install --no-cache`,
@@ -74,11 +76,11 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const isNative = [...tree.paths].some((path) => NATIVE_SOURCE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
   const hasClient = [...declared, ...listRequirementLines(tree)].some((each) => COMPILED_CLIENT.test(each))
   const extras = listTestExtras(tree)
-  const itself = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
+  const ownPackage = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
   const constraints = listConstraints(tree)
   const python = chooseBase(tree)
   const indexDay = findIndexDay(tree, python)
-  const install = (words: string) => installLine(words, { indexDay, isConstrained: constraints.length > 0 })
+  const install = (words: string) => renderInstall(words, { indexDay, isConstrained: constraints.length > 0 })
   const installFile = (path: string): string => install(`-r ${quoteWord(path)}`)
   return completeRecipe({
     runner,
@@ -106,22 +108,26 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
       `python3 -m venv ${TOOLS}`,
       `${TOOLS}/bin/pip install uv==${UV_VERSION}`,
       `python3 -m venv ${VENV}`,
-      ...writeConstraints(constraints),
+      ...renderConstraints(constraints),
       // Old packages need setuptools without declaring it.
       install(`'setuptools<81' wheel`),
       ...(declared.length === 0 ? [] : [install([...new Set(declared)].map(quoteWord).join(' '))]),
       ...filesBeforeTree.map(installFile),
     ],
     build: [
-      ...(isPackage(tree) ? [install(`-e ${quoteWord(itself)}`)] : []),
+      ...(isPackage(tree) ? [install(`-e ${quoteWord(ownPackage)}`)] : []),
       ...filesAfterTree.map(installFile),
-      ...installChanged(tree, landed, (words) => installLine(words, { indexDay, isConstrained: false })),
+      ...renderChangedInstall(tree, landed, (words) => renderInstall(words, { indexDay, isConstrained: false })),
     ],
   })
 }
 
 /** Returns a line that installs requirements that the landed manifests add or change, without the base's constraints. */
-function installChanged(tree: TreeFacts, landed: TreeFacts | undefined, install: (words: string) => string): string[] {
+function renderChangedInstall(
+  tree: TreeFacts,
+  landed: TreeFacts | undefined,
+  install: (words: string) => string,
+): string[] {
   if (landed === undefined) return []
   const before = new Set([...listRequirements(tree), ...listRequirementLines(tree)])
   const changed = [...listRequirements(landed), ...listRequirementLines(landed)].filter((each) => !before.has(each))
@@ -138,9 +144,9 @@ const listRequirementLines = ({ texts }: TreeFacts): string[] =>
 /** Number of constraints that one shell line writes. Keeps every line far below the length limit of a recipe. */
 const CONSTRAINTS_PER_LINE = 100
 
-const writeConstraints = (constraints: readonly string[]): string[] =>
-  Array.from({ length: Math.ceil(constraints.length / CONSTRAINTS_PER_LINE) }, (_, at) => {
-    const words = constraints.slice(at * CONSTRAINTS_PER_LINE, (at + 1) * CONSTRAINTS_PER_LINE).map(quoteWord)
+const renderConstraints = (constraints: readonly string[]): string[] =>
+  Array.from({ length: Math.ceil(constraints.length / CONSTRAINTS_PER_LINE) }, (_, index) => {
+    const words = constraints.slice(index * CONSTRAINTS_PER_LINE, (index + 1) * CONSTRAINTS_PER_LINE).map(quoteWord)
     return `printf '%s\\n' ${words.join(' ')} >> ${CONSTRAINTS}`
   })
 
@@ -153,9 +159,10 @@ const listRequirementFolder = (paths: ReadonlySet<string>): string[] =>
     })
     .sort()
 
+/** A base image, the minor version of its Python 3, and the day from which most packages support that version. */
 type PythonBase = { minor: number; base: string; supportedFrom: string }
 
-/** Base images with the minor version of their Python 3, and the day from which most packages support it. */
+/** The newest base image. */
 const NEWEST: PythonBase = { minor: 13, base: 'debian:trixie-slim', supportedFrom: '2025-04-01' }
 const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookworm-slim', supportedFrom: '2023-04-01' }]
 
@@ -167,7 +174,7 @@ const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookwor
 function chooseBase(tree: TreeFacts): PythonBase {
   const named = /^(?:cpython-?)?(3\.\d+)/m.exec(tree.texts.get('.python-version') ?? '')?.[1]
   const wanted = named ? `==${named}` : (findRequiredPython(tree) ?? '')
-  const accepted = BASES.filter(({ minor }) => accepts(wanted, minor))
+  const accepted = BASES.filter(({ minor }) => acceptsMinor(wanted, minor))
   const freezeDay = findFreezeDay(tree)
   const supported = accepted.filter(({ supportedFrom }) => freezeDay === undefined || supportedFrom <= freezeDay)
   const fitting = supported.length === 0 ? accepted.slice(-1) : supported
@@ -202,7 +209,7 @@ const OPERATORS: Readonly<Record<string, VersionTest>> = {
 }
 
 /** Tests a minor version against a range such as `>=3.9,<3.13`. Clauses that cannot be parsed are ignored. */
-const accepts = (range: string, minor: number): boolean =>
+const acceptsMinor = (range: string, minor: number): boolean =>
   range.split(',').every((clause) => {
     const [, operator = '==', required, patch] = VERSION_CLAUSE.exec(clause.trim()) ?? []
     return required === undefined || OPERATORS[operator]?.(minor, Number(required), patch)
@@ -232,7 +239,11 @@ const PYTHON_SETTINGS = [
   '*.egg-link',
   'pyvenv.cfg',
   // Metadata of installed packages can load plugins, and compiled files are loaded instead of their sources.
-  ...['*.dist-info/', '*.egg-info/', '*.egg', '__pycache__/', '*.pyc'],
+  '*.dist-info/',
+  '*.egg-info/',
+  '*.egg',
+  '__pycache__/',
+  '*.pyc',
   'setup.cfg',
   'pyproject.toml',
   'tox.ini',
@@ -276,10 +287,10 @@ export const pytest: Runner = {
     const path = plugins.length === 0 ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" `
     const pluginFlags = plugins.map((name) => ` -p ${name}`).join('')
     const projectOptions = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${OPTIONS_PROGRAM.name}")" `
-    return `${projectOptions}${path}${seedVariable}${PYTHON} -m pytest${pluginFlags} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
+    return `${projectOptions}${path}${seedVariable}${PYTHON} -m pytest${pluginFlags} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${renderPaths(targets)}`
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: [...PYTHON_SETTINGS, 'conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml'],
   tools: [SHUFFLE_PLUGIN, SELECT_PLUGIN, OPTIONS_PROGRAM],
 }
@@ -295,9 +306,9 @@ const unittest: Runner = {
   detect: (tree) => hasFile(tree, (path) => PYTHON_TEST_FILE.test(path)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
   command: ({ targets, seed, only = null }) =>
-    `${seed === null ? '' : `ASSAY_SEED=${seed} `}${only === null ? '' : `ASSAY_SELECTED="$ASSAY_TOOLS/${SELECTED_TESTS}" `}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${pathWords(targets)}`,
+    `${seed === null ? '' : `ASSAY_SEED=${seed} `}${only === null ? '' : `ASSAY_SELECTED="$ASSAY_TOOLS/${SELECTED_TESTS}" `}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${renderPaths(targets)}`,
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: [...PYTHON_SETTINGS, 'unittest/'],
   tools: [{ name: 'unittest_report.py', file: 'unittest-report.py' }],
 }

@@ -4,11 +4,11 @@ import {
   hasFile,
   type LanguageEcosystem,
   mentions,
-  pathWords,
   type Runner,
+  renderPaths,
   type StubbedName,
   type StubValue,
-  ZERO_OR_ONE,
+  USUAL_EXITS,
 } from './language.ts'
 import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listPresent } from './recipe.ts'
 
@@ -27,10 +27,10 @@ const rspec: Runner = {
   command({ targets, seed }) {
     const order = seed === null ? 'defined' : `rand:${seed}`
     const program = 'if [ -f Gemfile ]; then rspec="bundle exec rspec"; else rspec=rspec; fi'
-    return `${program}; $rspec --no-color --order ${order} --format json --out "$ASSAY_REPORT/report"${pathWords(targets)}`
+    return `${program}; $rspec --no-color --order ${order} --format json --out "$ASSAY_REPORT/report"${renderPaths(targets)}`
   },
   prepare: [],
-  exits: ZERO_OR_ONE,
+  exits: USUAL_EXITS,
   settings: ['.rspec', '.rspec-local', 'Gemfile', 'Gemfile.lock', '.bundle/', 'spec_helper.rb', 'rails_helper.rb'],
   tools: [],
 }

@@ -3,6 +3,7 @@ import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type Runner } from './language.ts'
 import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, listPresent, listTextsNamed } from './recipe.ts'
 
+/** Matches the path of an integration test: the folder of its package, and the test's name. */
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
 
 const COMMAND = 'cargo test --offline --no-fail-fast'
@@ -11,7 +12,7 @@ const COMMAND = 'cargo test --offline --no-fail-fast'
 const TEST_WORKSPACE = `if ${COMMAND} --workspace --no-run > /dev/null 2>&1; then ${COMMAND} --workspace; else /usr/bin/python3 -I -B "$ASSAY_TOOLS/cargo_each.py"; fi`
 
 /** Returns the command for one test file, in the package that contains it. */
-function testFileCommand(target: string): string {
+function renderTestCommand(target: string): string {
   const { folder = '.', file, named = '' } = TARGET.exec(target)?.groups ?? {}
   return `${COMMAND} --manifest-path ${quote(`${folder}/Cargo.toml`)} --test ${quote(file ?? named)}`
 }
@@ -27,7 +28,7 @@ const cargo: Runner = {
   detect: ({ paths }) => paths.has('Cargo.toml'),
   isTarget: (path) => TARGET.test(path),
   command({ targets }) {
-    const commands = targets.length === 0 ? [TEST_WORKSPACE] : [...new Set(targets.map(testFileCommand))]
+    const commands = targets.length === 0 ? [TEST_WORKSPACE] : [...new Set(targets.map(renderTestCommand))]
     const lines = commands.map((line) => `${line} || code=$?`)
     return `export CARGO_TERM_COLOR=never; code=0; { ${lines.join('; ')}; } > "$ASSAY_REPORT/report" 2>&1; exit $code`
   },
@@ -55,11 +56,12 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
       CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS: 'fallback',
     },
     manifests: [...crates, ...listPresent(tree, 'Cargo.lock', '.cargo/config', '.cargo/config.toml')],
-    setup: compileDependencies(tree, crates),
+    setup: renderDependencyBuild(tree, crates),
     build: [`cargo fetch${locked}`, `${compile} --workspace || ${compile}`],
   })
 }
 
+/** Matches the path, within its crate, of a file that Cargo compiles as a target of its own. */
 const TARGET_FILE =
   /^(?:src\/(?:lib|main)\.rs|build\.rs|(?:src\/bin|tests|benches|examples)\/(?:[^/]+\.rs|[^/]+\/main\.rs))$/
 /** Bounds the length of a shell line. */
@@ -69,7 +71,7 @@ const TARGETS_LENGTH_MAX = 6000
  * Returns the shell line that compiles the dependencies with empty files in the place of the sources, which Cargo requires
  * to exist. Nothing of the crates themselves is kept. A failure is harmless: the build compiles everything then.
  */
-function compileDependencies(tree: TreeFacts, crates: readonly string[]): string[] {
+function renderDependencyBuild(tree: TreeFacts, crates: readonly string[]): string[] {
   const folders = crates.map((path) => path.slice(0, -'Cargo.toml'.length))
   const named = new Set(
     crates.flatMap((path, at) =>

@@ -100,7 +100,7 @@ const renderScript = (uses: readonly ServiceUse[]): string =>
     `if grep -q ' lo$' /proc/net/if_inet6 2> /dev/null; then addresses=127.0.0.1,::1; fi`,
     'fail() { tail -n 40 "$1" >&2; exit 1; }',
     `wait_for_port() { /usr/bin/python3 -I -S -c '${WAIT_PROGRAM}' "$1"; }`,
-    ...uses.flatMap((use, at) => requireService(use).start(use, `$folder/${at}`)),
+    ...uses.flatMap((use, index) => requireService(use).start(use, `$folder/${index}`)),
   ].join('\n')
 
 /** Renders the command of the image. Servers refuse to run as root, so root starts them as another user. */
@@ -124,7 +124,7 @@ const findNameFault = (env: Record<string, string>, names: readonly string[]): s
 }
 
 /** Returns the first of these variables that is set and not empty. */
-const firstOf = (env: Record<string, string>, ...names: string[]): string | undefined =>
+const findValue = (env: Record<string, string>, ...names: string[]): string | undefined =>
   names.map((name) => env[name]).find((value) => value !== undefined && value !== '')
 
 const POSTGRES_USER = ['POSTGRES_USER', 'POSTGRESQL_USERNAME']
@@ -169,9 +169,9 @@ const POSTGRES_SETTINGS = [
 
 /** Starts a new cluster in the way of the official image: a superuser, its password and one database. */
 function startPostgres({ image, port, env }: ServiceUse, data: string): string[] {
-  const user = firstOf(env, ...POSTGRES_USER) ?? 'postgres'
-  const password = firstOf(env, ...POSTGRES_PASSWORD)
-  const database = firstOf(env, ...POSTGRES_DATABASE) ?? user
+  const user = findValue(env, ...POSTGRES_USER) ?? 'postgres'
+  const password = findValue(env, ...POSTGRES_PASSWORD)
+  const database = findValue(env, ...POSTGRES_DATABASE) ?? user
   const isOpen = password === undefined || env.POSTGRES_HOST_AUTH_METHOD === 'trust'
   const access = isOpen ? '--auth-host=trust' : `--auth-host=scram-sha-256 --pwfile="${data}.password"`
   // The C library of Alpine sorts by bytes.
@@ -189,7 +189,7 @@ function startPostgres({ image, port, env }: ServiceUse, data: string): string[]
 }
 
 /** Names of a variable in the images of MySQL and MariaDB. */
-const listNames = (name: string): string[] => [`MYSQL_${name}`, `MARIADB_${name}`]
+const listVariableNames = (name: string): string[] => [`MYSQL_${name}`, `MARIADB_${name}`]
 
 /** Debian has no MySQL server, so MariaDB also stands in for it. */
 const mariadb: Service = {
@@ -200,7 +200,7 @@ const mariadb: Service = {
   // These packages create no database of their own, unlike mariadb-server.
   listPackages: () => ['libmariadb-dev', 'mariadb-client-core', 'mariadb-server-core'],
   toolchain: [],
-  findFault: (env) => findNameFault(env, [...listNames('USER'), ...listNames('DATABASE')]),
+  findFault: (env) => findNameFault(env, [...listVariableNames('USER'), ...listVariableNames('DATABASE')]),
   start: startMariadb,
 }
 
@@ -226,10 +226,10 @@ function startMariadb({ port, env }: ServiceUse, data: string): string[] {
 
 /** Creates the accounts in the way of the official images. The password of root is set last. */
 function listAccountStatements(env: Record<string, string>): string[] {
-  const database = firstOf(env, ...listNames('DATABASE'))
-  const user = firstOf(env, ...listNames('USER'))
-  const password = quoteText(firstOf(env, ...listNames('PASSWORD')) ?? '')
-  const rootPassword = quoteText(firstOf(env, ...listNames('ROOT_PASSWORD')) ?? '')
+  const database = findValue(env, ...listVariableNames('DATABASE'))
+  const user = findValue(env, ...listVariableNames('USER'))
+  const password = quoteText(findValue(env, ...listVariableNames('PASSWORD')) ?? '')
+  const rootPassword = quoteText(findValue(env, ...listVariableNames('ROOT_PASSWORD')) ?? '')
   return [
     "DROP USER IF EXISTS root@'127.0.0.1', root@'::1';",
     ...(database === undefined ? [] : [`CREATE DATABASE \`${database}\`;`]),
@@ -254,8 +254,8 @@ const redis: Service = {
   toolchain: [],
   findFault: () => undefined,
   start: ({ image, port, env }, data) => {
-    // The official image ignores the variable.
-    const password = /bitnami/.test(image) ? firstOf(env, 'REDIS_PASSWORD', 'VALKEY_PASSWORD') : undefined
+    // The official image has no variable for a password.
+    const password = /bitnami/.test(image) ? findValue(env, 'REDIS_PASSWORD', 'VALKEY_PASSWORD') : undefined
     const access = password === undefined ? '' : ` --requirepass ${quoteWord(password)}`
     return [
       `mkdir "${data}"`,

@@ -1,4 +1,4 @@
-// Prints the path of a package's program, resolved from the working folder. With a version and options, prints the options
+// Prints the path of a package's program, resolved from the working directory. With a version and options, prints the options
 // if the package has at least that version, and otherwise an empty line.
 const { createRequire } = require('node:module')
 const { dirname, join } = require('node:path')
