@@ -85,3 +85,16 @@ export const isWithin = (path: string, folder: string): boolean =>
 
 /** Compares by code point, as Python does. JavaScript compares UTF-16 code units. */
 export const compareCodePoints = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+
+/** Returns a test for the characters of a class in a pattern, such as `a-z_`. `members` are those between its brackets. */
+export function parseCharacterClass(members: readonly string[]): (character: string) => boolean {
+  const ranges: { first: string; last: string }[] = []
+  let index = 0
+  while (index < members.length) {
+    const [first = '', dash, last] = members.slice(index, index + 3)
+    const isRange = dash === '-' && last !== undefined
+    ranges.push({ first, last: isRange ? last : first })
+    index += isRange ? 3 : 1
+  }
+  return (character) => ranges.some(({ first, last }) => first <= character && character <= last)
+}

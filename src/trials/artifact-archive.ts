@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { discardContent } from '../harbor/archive.ts'
-import { findPathFault } from '../harbor/paths.ts'
+import { findPathFault, parseCharacterClass } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import { headerBlocks, type TarHeader } from './tar.ts'
@@ -100,25 +100,15 @@ const parsePattern = (pattern: string): GlobToken[] => (pattern.match(PATTERN_TO
 function parseToken(text: string): GlobToken {
   if (text === '*') return text
   if (text === '?') return () => true
-  if (text.length > 2 && text.startsWith('[')) return parseCharacterClass([...text.slice(1, -1)])
+  if (text.length > 2 && text.startsWith('[')) return parseClass([...text.slice(1, -1)])
   const literal = text.length > 1 && text.startsWith('\\') ? text.slice(1) : text
   return (character) => character === literal
 }
 
-function parseCharacterClass(inner: string[]): (character: string) => boolean {
-  const negated = inner[0] === '!' || inner[0] === '^'
-  const members = negated ? inner.slice(1) : inner
-  const ranges: { first: string; last: string }[] = []
-  let index = 0
-  while (index < members.length) {
-    const [first = '', dash, last] = members.slice(index, index + 3)
-    const isRange = dash === '-' && last !== undefined
-    ranges.push({ first, last: isRange ? last : first })
-    index += isRange ? 3 : 1
-  }
-  const isInClass = (character: string): boolean =>
-    ranges.some(({ first, last }) => first <= character && character <= last)
-  return (character) => isInClass(character) !== negated
+function parseClass(inner: string[]): GlobToken {
+  const isNegated = inner[0] === '!' || inner[0] === '^'
+  const isMember = parseCharacterClass(isNegated ? inner.slice(1) : inner)
+  return (character) => isMember(character) !== isNegated
 }
 
 /** Takes at most time proportional to text × pattern: after a mismatch, only the last star is extended by a character. */

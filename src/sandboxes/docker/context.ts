@@ -3,6 +3,7 @@ import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { create } from 'tar'
 import { IGNORE_BYTES_MAX } from '../../harbor/limits.ts'
+import { parseCharacterClass } from '../../harbor/paths.ts'
 import { type ClassicDockerfile, modeFolder } from '../kernel/dockerfile.ts'
 import { tarFile, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
@@ -10,14 +11,14 @@ import { SandboxUnsupported } from '../sandbox.ts'
 const IGNORE_FILE = '.dockerignore'
 
 /** Packs the files for a build, except those in .dockerignore. The Dockerfile and .dockerignore are always included. */
-export async function contextTar(context: string, dockerfile: string): Promise<Readable> {
+export async function packBuildContext(context: string, dockerfile: string): Promise<Readable> {
   return pack(context, await listContext(context, dockerfile))
 }
 
 export type ContextAdditions = Pick<ClassicDockerfile, 'files' | 'modes'>
 
-/** Packs the same files as `contextTar`, and additional ones. */
-export async function extendedContextTar(
+/** Packs the same files as `packBuildContext`, and additional ones. */
+export async function packExtendedContext(
   context: string,
   dockerfile: string,
   { files, modes }: ContextAdditions,
@@ -25,14 +26,14 @@ export async function extendedContextTar(
   const paths = await listContext(context, dockerfile)
   async function* entries(): AsyncGenerator<Buffer> {
     for (const { path, content, mode } of files) yield* tarFile(path, Buffer.from(content), mode)
-    for (const mode of modes) for (const path of paths) yield* tarWithMode(context, path, mode)
+    for (const mode of modes) for (const path of paths) yield* packWithMode(context, path, mode)
     yield* pack(context, paths)
   }
   return Readable.from(entries())
 }
 
 /** Packs a copy of a file or folder with another mode. */
-async function* tarWithMode(context: string, path: string, mode: number): AsyncGenerator<Buffer> {
+async function* packWithMode(context: string, path: string, mode: number): AsyncGenerator<Buffer> {
   const source = join(context, path)
   const stats = await lstat(source)
   const entry = { path: `${modeFolder(mode)}/${path}`, mode, uid: 0, gid: 0, size: 0, mtime: new Date(0) }
@@ -62,7 +63,7 @@ async function readIgnoreFile(path: string): Promise<string> {
 }
 
 /** Packs all files of a folder under another name. */
-export const folderTar = async (folder: string, prefix: string): Promise<Readable> =>
+export const packFolder = async (folder: string, prefix: string): Promise<Readable> =>
   pack(folder, await listFiles(folder, '', () => false), prefix)
 
 /** Packs files without owners and times: owners have no meaning in an image, and times would defeat the build cache. */
@@ -126,12 +127,7 @@ function parseToken(text: string): PatternToken {
 
 function parseClass(inner: string[]): PatternToken {
   const isNegated = inner[0] === '^'
-  const members = isNegated ? inner.slice(1) : inner
-  const isMember = (character: string): boolean =>
-    members.some((member, at) => {
-      const [dash, last] = [members[at + 1], members[at + 2]]
-      return dash === '-' && last !== undefined ? member <= character && character <= last : member === character
-    })
+  const isMember = parseCharacterClass(isNegated ? inner.slice(1) : inner)
   return (character) => character !== '/' && isMember(character) !== isNegated
 }
 
