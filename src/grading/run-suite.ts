@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../harbor/limits.ts'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { newId } from '../platform/ids.ts'
+import { KILLED_CODE } from '../sandboxes/kernel/exit.ts'
 import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import {
   type Exit,
@@ -43,8 +44,6 @@ const PIDS_MAX = 4096
 const OUTPUT_BYTES_MAX = 1024 * 1024
 /** Exit code of `grade.py` in a sandbox in which it cannot run the tests as another user. */
 const NO_SECOND_USER = 75
-/** Exit code of a process that was killed. */
-const KILLED = 137
 
 /**
  * Runs the tests once in a fresh sandbox without network, with the grader files that a task ships. Throws
@@ -105,7 +104,7 @@ export async function gradeSuite(
       )
     const { outcome, reward } = await readGradeOutput(sandbox.stopped)
     // Tests cannot kill the grader, which belongs to root.
-    if (outcome === undefined && exit.code === KILLED && exit.limit === null)
+    if (outcome === undefined && exit.code === KILLED_CODE && exit.limit === null)
       throw new SandboxUnavailable('The sandbox was killed from outside before its tests ended.')
     return { outcome: outcome ?? toBrokenOutcome(exit, await readTail(outputFile)), reward }
   } finally {

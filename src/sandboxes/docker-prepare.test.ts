@@ -10,7 +10,7 @@ import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
-import { allCgroupFolders, createCgroup, findLayout, removeCgroup } from './kernel/cgroup.ts'
+import { createCgroup, findLayout, listAllCgroupFolders, removeCgroup } from './kernel/cgroup.ts'
 import {
   type Image,
   type ImageSource,
@@ -55,7 +55,7 @@ async function openFence() {
   if (!layout) throw new Error('There are no groups of processes here.')
   const id = `fence-${process.pid}`
   await createCgroup(layout, id, FENCE, 0)
-  return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(allCgroupFolders(layout, id)) }
+  return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(listAllCgroupFolders(layout, id)) }
 }
 
 type DockerPrepareInput = {

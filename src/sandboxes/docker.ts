@@ -85,7 +85,8 @@ const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Ca
   volumes: true,
 })
 
-type Labelled = { Id: string; Labels: Record<string, string> | null }
+/** A container, network or image, as the engine lists it. */
+type EngineObject = { Id: string; Labels: Record<string, string> | null }
 
 /**
  * Removes objects of dead processes of this installation: containers first, then networks, volumes and images. Returns the
@@ -120,8 +121,8 @@ const toInstallationFilter = ({ installation }: DockerEngine): string =>
   JSON.stringify({ label: [`${LABEL.installation}=${installation}`] })
 
 /** Lists objects of this installation whose process is dead. */
-async function listAbandoned(engine: DockerEngine, path: string, query = {}): Promise<Labelled[]> {
-  const objects = await engine.docker.call<Labelled[]>('GET', path, {
+async function listAbandoned(engine: DockerEngine, path: string, query = {}): Promise<EngineObject[]> {
+  const objects = await engine.docker.call<EngineObject[]>('GET', path, {
     query: { ...query, filters: toInstallationFilter(engine) },
   })
   return filterAbandoned(objects)
@@ -143,9 +144,10 @@ async function reapVolumes(engine: DockerEngine): Promise<void> {
   }
 }
 
+/** A live process needs a temporary folder for seconds only. */
 const LEFTOVER_AGE_MS = 10 * 60_000
 
-/** Removes temporary folders of dead processes. A live process needs one for seconds only. */
+/** Removes temporary folders of dead processes. */
 async function sweepFolder(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((entry) => /^(try|spool)-/.test(entry))) {
     const stats = await stat(join(folder, name)).catch(() => undefined)
@@ -159,10 +161,12 @@ async function sweepFolder(folder: string): Promise<void> {
  * machine uses elsewhere does no harm, because the bridge has no address and so adds no route.
  */
 const SUBNET_BITS = 26
-const SUBNETS = 2 ** (SUBNET_BITS - 10)
+const SUBNET_COUNT = 2 ** (SUBNET_BITS - 10)
+/** 10.64.0.0 as a number. */
 const FIRST_ADDRESS = (10 * 256 + 64) * 65536
 const TRIES_MAX = 20
-const DAY_MS = 24 * 3_600_000
+/** Time after which other processes remove a network, even if its owner may be alive. */
+const NETWORK_LIFETIME_MS = 24 * 3_600_000
 
 /**
  * Creates an internal network. Docker's `internal` alone still reaches services that listen on all addresses of this
@@ -184,7 +188,7 @@ async function openNetwork(engine: DockerEngine, id: string): Promise<SandboxNet
 async function createNetwork(engine: DockerEngine, id: string): Promise<void> {
   const Name = nameOf(engine, id)
   for (let tries = 1; ; tries += 1) {
-    const body = { Name, CheckDuplicate: true, ...networkSettings(engine, id) }
+    const body = { Name, CheckDuplicate: true, ...buildNetworkSettings(engine, id) }
     const refusal = await engine.docker.call('POST', '/networks/create', { body }).then(() => undefined, requireRefusal)
     if (refusal === undefined) return
     if (refusal.status === 409) throw new Error(`Sandbox network ${id} already exists.`)
@@ -199,7 +203,7 @@ function requireRefusal(error: unknown): EngineRefusal {
   throw error
 }
 
-const networkSettings = (engine: DockerEngine, id: string) => ({
+const buildNetworkSettings = (engine: DockerEngine, id: string) => ({
   Driver: 'bridge',
   Internal: true,
   EnableIPv6: false,
@@ -209,11 +213,14 @@ const networkSettings = (engine: DockerEngine, id: string) => ({
     'com.docker.network.bridge.enable_ip_masquerade': 'false',
     'com.docker.network.bridge.enable_icc': 'true',
   },
-  Labels: labelsOf(engine, 'group', { [LABEL.network]: id, [LABEL.deadline]: String(Date.now() + DAY_MS) }),
+  Labels: labelsOf(engine, 'group', {
+    [LABEL.network]: id,
+    [LABEL.deadline]: String(Date.now() + NETWORK_LIFETIME_MS),
+  }),
 })
 
 function chooseSubnet(): string {
-  const address = FIRST_ADDRESS + randomInt(SUBNETS) * 2 ** (32 - SUBNET_BITS)
+  const address = FIRST_ADDRESS + randomInt(SUBNET_COUNT) * 2 ** (32 - SUBNET_BITS)
   const bytes = [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256)
   return `${bytes.join('.')}/${SUBNET_BITS}`
 }

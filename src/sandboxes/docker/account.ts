@@ -3,12 +3,12 @@ import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import {
   ACCOUNT_FILE_MAX_BYTES,
   type AccountFiles,
-  accountEntries,
   type FileKind,
   LOOKUP_SETTINGS,
   listUnsafePaths,
   resolveAccount,
   type SandboxIdentity,
+  toAccountEntries,
 } from '../kernel/accounts.ts'
 import { findInside } from '../kernel/sandbox-path.ts'
 import { tarEnd, tarFile, tarHeader } from '../kernel/tar-writer.ts'
@@ -105,7 +105,7 @@ export async function repairAccounts(
 
 /** Replaces the account files with those of the image. */
 export async function putAccounts(engine: DockerEngine, id: string, image: string): Promise<void> {
-  const files = accountEntries(await loadImageAccounts(engine, image))
+  const files = toAccountEntries(await loadImageAccounts(engine, image))
   const folder = tarHeader({ path: 'etc', type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
   const parts = files.flatMap(({ path, content }) => tarFile(path, Buffer.from(content), 0o644))
   const body = Readable.from([folder, ...parts, tarEnd()], { objectMode: false })

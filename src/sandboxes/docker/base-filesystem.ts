@@ -22,6 +22,7 @@ import { collectFrom, listInheritedChanges, type StoppedContainer, stoppedContai
 /** The image that a container is created from, and the files that are then added. */
 export type ContainerBase = {
   image: string
+  /** Archives of the files. */
   workspace: Readable[]
   /** True if the workspace lies directly below the root, so that no folder of the image is changed. */
   isTopLevel: boolean
@@ -29,23 +30,31 @@ export type ContainerBase = {
   changesEtc: boolean
   /** Changes that the image already contains, if its layers cannot be read. */
   inherited: readonly FileChange[]
+  /** Removes the images that were created for the container. */
   release(): Promise<void>
 }
 
 /** Limits for files that are collected from a sandbox. */
 const COLLECT_CAPS = { files: 200_000, bytes: 4 * 1024 ** 3 }
 
-/** Prepares the files that a sandbox starts with. `release` removes the images that were created for it. */
+/** Prepares the files that a sandbox starts with. */
 export async function planBaseFilesystem(
   engine: DockerEngine,
   { id, baseFilesystem, image }: SandboxSpec,
 ): Promise<ContainerBase> {
-  const release = async (): Promise<void> => {}
+  const noRelease = async (): Promise<void> => {}
   switch (baseFilesystem.kind) {
     case 'image':
-      return { image: image.digest, workspace: [], isTopLevel: true, changesEtc: false, inherited: [], release }
+      return {
+        image: image.digest,
+        workspace: [],
+        isTopLevel: true,
+        changesEtc: false,
+        inherited: [],
+        release: noRelease,
+      }
     case 'workspace':
-      return { ...(await buildWorkspaceBase(engine, baseFilesystem, image.digest)), inherited: [], release }
+      return { ...(await buildWorkspaceBase(engine, baseFilesystem, image.digest)), inherited: [], release: noRelease }
     case 'snapshot': {
       const stopped = stoppedContainerOf(baseFilesystem.from)
       if (stopped.imageDigest !== image.digest) {
@@ -147,6 +156,7 @@ async function listOutsideVolumes({ docker }: DockerEngine, digest: string, path
 
 /** Time after which other processes remove the image of a snapshot, even if its owner may be alive. */
 const SNAPSHOT_LIFETIME_MS = 24 * 3_600_000
+/** Maximum number of links that are followed along a path, as links may form a circle. */
 const LINKS_MAX = 20
 
 /** Script that removes the paths, and any file at the place of one of their parent folders. */
@@ -247,21 +257,21 @@ async function restorePaths(
  * its target.
  */
 async function resolveLinks({ docker }: DockerEngine, container: string, paths: string[]): Promise<string[]> {
-  const real = new Set<string>()
+  const resolved = new Set<string>()
   for (const path of paths) {
     let parts = toPathParts(path)
     for (let length = 1, links = 0; length < parts.length && links < LINKS_MAX; length += 1) {
       const above = `/${parts.slice(0, length).join('/')}`
       const stats = await statIn(docker, container, above)
       if (!stats?.isLink) continue
-      real.add(above)
+      resolved.add(above)
       parts = toPathParts(posix.join(posix.resolve(posix.dirname(above), stats.link), ...parts.slice(length)))
       length = 0
       links += 1
     }
-    real.add(`/${parts.join('/')}`)
+    resolved.add(`/${parts.join('/')}`)
   }
-  return [...real].sort()
+  return [...resolved].sort()
 }
 
 /** Packs the paths from the image into one archive. */

@@ -19,7 +19,7 @@ import {
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
-import { type ContextAdditions, contextTar, extendedContextTar, folderTar } from './context.ts'
+import { type ContextAdditions, packBuildContext, packExtendedContext, packFolder } from './context.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
 import { toLauncherImage } from './launcher.ts'
 import { startSandbox } from './start.ts'
@@ -60,9 +60,9 @@ export async function buildImage(
   const headers = { 'content-type': 'application/x-tar' }
   const body = await packContext(plan)
   // Aborts a build that exceeds its limits, or whose containers cannot be limited.
-  const limiting = new AbortController()
-  const signal = AbortSignal.any([options.signal, limiting.signal])
-  const limiter = await startBuildLimiter(engine.docker, limits, (error) => limiting.abort(error))
+  const limitAbort = new AbortController()
+  const signal = AbortSignal.any([options.signal, limitAbort.signal])
+  const limiter = await startBuildLimiter(engine.docker, limits, (error) => limitAbort.abort(error))
   try {
     const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal, timeoutMs: null })
     const image = await readMessages(answer, (line) => {
@@ -70,14 +70,14 @@ export async function buildImage(
       options.onLog(line)
     })
     await limiter.settle()
-    limiting.signal.throwIfAborted()
+    limitAbort.signal.throwIfAborted()
     if (image === undefined || !IMAGE_ID.test(image)) throw new Error('The Docker engine did not name the image.')
     // The build request has no tag, because the engine may complete a build that was aborted.
     await nameImage(engine.docker, image, tag)
     return tag
   } catch (thrown) {
     options.signal.throwIfAborted()
-    const error = limiting.signal.reason ?? thrown
+    const error = limitAbort.signal.reason ?? thrown
     const message = error instanceof Error ? error.message : String(error)
     throw new SandboxUnavailable(`The image could not be built:\n${message}`, { cause: error })
   } finally {
@@ -97,11 +97,11 @@ const ADDED_DOCKERFILE = `${ADDED_FOLDER}/Dockerfile`
 async function packContext({ text, context, dockerfile, additions }: BuildPlan): Promise<Readable> {
   if (dockerfile !== null && additions) {
     const rewritten = { path: ADDED_DOCKERFILE, content: text, mode: 0o644 }
-    return extendedContextTar(context, dockerfile, { ...additions, files: [rewritten, ...additions.files] })
+    return packExtendedContext(context, dockerfile, { ...additions, files: [rewritten, ...additions.files] })
   }
-  if (dockerfile !== null) return contextTar(context, dockerfile)
+  if (dockerfile !== null) return packBuildContext(context, dockerfile)
   const generated = tarFile('Dockerfile', Buffer.from(text), 0o644)
-  return Readable.from(concat(generated, await folderTar(context, FILES_FOLDER)))
+  return Readable.from(concat(generated, await packFolder(context, FILES_FOLDER)))
 }
 
 async function* concat(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -174,7 +174,8 @@ async function openBuildNetwork(
 }
 
 const MEGABYTE = 1024 * 1024
-const PERIOD_US = 100_000
+/** Period of the scheduler for which the quota of CPU time is given. */
+const CPU_PERIOD_US = 100_000
 const PROCESSES_MAX = 4096
 
 /** Returns the limits of each build command as parameters of the engine's API. */
@@ -184,8 +185,8 @@ function toLimitParameters({ memoryBytes, cpus }: DockerEngine, limits: BuildLim
     memory,
     memswap: memory,
     shmsize: DEFAULT_LIMITS.shmMb * MEGABYTE,
-    cpuperiod: PERIOD_US,
-    cpuquota: Math.round(Math.min(limits.cpus, cpus) * PERIOD_US),
+    cpuperiod: CPU_PERIOD_US,
+    cpuquota: Math.round(Math.min(limits.cpus, cpus) * CPU_PERIOD_US),
   }
 }
 
@@ -201,11 +202,11 @@ const STEP_IMAGE = /^ ---> ([0-9a-f]{12})$/
  * layers that do not exist or are already counted are therefore ignored, as are base images, which have a name.
  */
 async function startBuildLimiter(docker: Docker, { diskMb }: BuildLimits, onError: (error: unknown) => void) {
-  const known = new Set(await listIds(docker))
+  const ignoredIds = new Set(await listIds(docker))
   let container: string | undefined
   let layersBytes = 0
-  let pending: Promise<void> = Promise.resolve()
-  const check = (containerBytes: number): void => {
+  let countedLayers: Promise<void> = Promise.resolve()
+  const checkSize = (containerBytes: number): void => {
     if (layersBytes + containerBytes > diskMb * MEGABYTE)
       onError(new SandboxUnavailable(`The build wrote more than ${diskMb} MiB.`))
   }
@@ -215,36 +216,35 @@ async function startBuildLimiter(docker: Docker, { diskMb }: BuildLimits, onErro
     const query = { size: true }
     const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${measured}/json`, { query })
     // A container that is no longer current has become a layer, which `addLayer` counts.
-    if (container === measured) check(SizeRw)
+    if (container === measured) checkSize(SizeRw)
   }
   const addLayer = async (image: string): Promise<void> => {
     const history = await docker.call<{ Size: number }[]>('GET', `/images/${image}/history`).catch(ignoring(404))
     if (history === undefined) return
     container = undefined
     layersBytes += history[0]?.Size ?? 0
-    check(0)
+    checkSize(0)
   }
   const timer = setInterval(() => void measureContainer().catch(() => {}), POLL_MS)
   return {
     onLine(line: string): void {
       const started = RUNNING_IN.exec(line)?.[1]
-      if (started !== undefined && !known.has(started)) {
+      if (started !== undefined && !ignoredIds.has(started)) {
         container = started
         limitProcesses(docker, started).catch(onError)
       }
       const image = STEP_IMAGE.exec(line)?.[1]
-      if (image === undefined || known.has(image)) return
-      known.add(image)
-      pending = pending.then(() => addLayer(image)).catch(onError)
+      if (image === undefined || ignoredIds.has(image)) return
+      ignoredIds.add(image)
+      countedLayers = countedLayers.then(() => addLayer(image)).catch(onError)
     },
     /** Waits until all layers so far are counted. */
-    settle: () => pending,
+    settle: () => countedLayers,
     stop: () => clearInterval(timer),
   }
 }
 
 const POLL_MS = 2000
-
 const TRIES_MAX = 20
 const PAUSE_MS = 50
 

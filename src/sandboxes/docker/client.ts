@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
-import { adviceFor, type DockerConnection, routeTo } from './connection.ts'
+import { type DockerConnection, describeFix, routeTo } from './connection.ts'
 
 type DockerMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
 type DockerQuery = Record<string, string | number | boolean | undefined>
@@ -69,13 +69,14 @@ export function connectDocker(connection: DockerConnection): Docker {
 
   const open: Docker['open'] = async (method, path, options = {}) => {
     const answer = Promise.withResolvers<IncomingMessage>()
+    // The request, and then its response: a timeout ends the one that is open.
     let current: { destroy(error: Error): unknown } = sendRequest(method, path, options)
       .once('response', (message) => {
         current = message.once('close', () => clearTimeout(timeout))
         answer.resolve(message)
       })
       .on('error', (error) => answer.reject(toUnreachableError(connection, error, options.signal)))
-    const timeout = startTimeout(options, () => current.destroy(timeoutError(method, path)))
+    const timeout = startTimeout(options, () => current.destroy(createTimeoutError(method, path)))
     answer.promise.catch(() => clearTimeout(timeout))
     return requireSuccess(await answer.promise)
   }
@@ -97,9 +98,11 @@ export function connectDocker(connection: DockerConnection): Docker {
           if (head.length > 0) socket.unshift(head)
           joined.resolve(socket)
         })
-        .once('response', (answer) => requireSuccess(answer).then(() => joined.reject(noStreamError()), joined.reject))
+        .once('response', (answer) =>
+          requireSuccess(answer).then(() => joined.reject(createNoStreamError()), joined.reject),
+        )
         .on('error', (error) => joined.reject(toUnreachableError(connection, error, options.signal)))
-      const timeout = startTimeout(options, () => sent.destroy(timeoutError('POST', path)))
+      const timeout = startTimeout(options, () => sent.destroy(createTimeoutError('POST', path)))
       return joined.promise.finally(() => clearTimeout(timeout))
     },
     useVersion(version) {
@@ -125,9 +128,9 @@ const startTimeout = (
   onTimeout: () => void,
 ): NodeJS.Timeout | undefined => (timeoutMs === null ? undefined : setTimeout(onTimeout, timeoutMs).unref())
 
-const noStreamError = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine opened no stream.')
+const createNoStreamError = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine opened no stream.')
 
-const timeoutError = (method: DockerMethod, path: string): SandboxUnavailable =>
+const createTimeoutError = (method: DockerMethod, path: string): SandboxUnavailable =>
   new SandboxUnavailable(`The Docker engine did not finish ${method} ${path} in time.`)
 
 /** Maximum size of an answer. The engine may belong to a workspace, and must not fill the memory of the worker. */
@@ -165,7 +168,7 @@ function parseErrorMessage(body: string): string {
 function toUnreachableError(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof SandboxUnavailable) return error
-  return new SandboxUnreachable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
+  return new SandboxUnreachable(`The Docker engine does not answer: ${error.message}. ${describeFix(connection)}`, {
     cause: error,
   })
 }

@@ -143,7 +143,7 @@ const lookupPublic: LookupFunction = (host, { all }, callback) => {
 }
 
 /** Returns a hint for the operator when the engine does not answer. */
-export function adviceFor(connection: DockerConnection): string {
+export function describeFix(connection: DockerConnection): string {
   switch (connection.kind) {
     case 'unix':
       return `Is the Docker engine running, and may this user open ${connection.path}? Otherwise set DOCKER_HOST.`

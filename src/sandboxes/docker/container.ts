@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import {
-  boundingSet,
   CAPABILITIES,
   FIRST_PROCESS_CAPABILITY,
+  formatBoundingSet,
   HOSTNAME,
   type SandboxIdentity,
 } from '../kernel/accounts.ts'
@@ -51,7 +51,7 @@ export function buildContainerBody(
   return {
     Image: image,
     Hostname: network?.names[0] ?? HOSTNAME,
-    User: engineUser(identity, spec.user ?? spec.image.user),
+    User: toEngineUser(identity, spec.user ?? spec.image.user),
     WorkingDir: spec.workdir ?? spec.image.workdir,
     Env: toEnvList({ ...spec.image.env, ...spec.env }),
     Entrypoint: buildFirstCommand(engine.launcher, spec, identity),
@@ -68,7 +68,7 @@ export function buildContainerBody(
     OpenStdin: true,
     StdinOnce: true,
     Tty: false,
-    HostConfig: hostConfig(engine, spec),
+    HostConfig: buildHostConfig(engine, spec),
     ...(network ? { NetworkingConfig: toNetworkingConfig(engine, network) } : {}),
   }
 }
@@ -80,10 +80,10 @@ const toNetworkingConfig = (engine: DockerEngine, { sandboxNetwork, names }: Non
   EndpointsConfig: { [nameOf(engine, sandboxNetwork.id)]: { Aliases: names } },
 })
 
-function hostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable }: SandboxSpec) {
+function buildHostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable }: SandboxSpec) {
   const memory = limits.memoryMb * MEGABYTE
   return {
-    ...isolationSettings(limits.pids + SPARE_PROCESSES),
+    ...buildIsolationSettings(limits.pids + SPARE_PROCESSES),
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
     ...(isAdoptable ? { LogConfig: toLogConfig(limits.outputBytes) } : {}),
     NetworkMode: network ? nameOf(engine, network.sandboxNetwork.id) : 'none',
@@ -94,7 +94,7 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network, isAdoptable
     ShmSize: limits.shmMb * MEGABYTE,
     // An engine without the controller ignores the other limits, but refuses a container with this one.
     NanoCpus: engine.limits.cpus ? Math.round(Math.min(limits.cpus, engine.cpus) * 1e9) : undefined,
-    Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => toMounts(engine, mount, network))],
+    Mounts: [...listLauncherMounts(engine.launcher), ...mounts.flatMap((mount) => toMounts(engine, mount, network))],
     Tmpfs: Object.fromEntries(mounts.flatMap(toTmpfsEntries)),
   }
 }
@@ -109,11 +109,11 @@ const toLogConfig = (outputBytes: number) => ({
 })
 
 /** Returns the user that the engine starts a process as. Numeric ids need no entry in the account files. */
-export const engineUser = (identity: SandboxIdentity, user: string | number): string =>
+export const toEngineUser = (identity: SandboxIdentity, user: string | number): string =>
   identity ? '0:0' : String(user).replaceAll(/\broot\b/g, '0')
 
 /** Returns the settings of every container, including those that run nothing of a task. */
-export const isolationSettings = (pids: number) => ({
+export const buildIsolationSettings = (pids: number) => ({
   Init: true,
   CapDrop: ['ALL'],
   CapAdd: CAPABILITIES,
@@ -125,7 +125,7 @@ export const isolationSettings = (pids: number) => ({
   IpcMode: 'private',
 })
 
-const launcherMounts = (launcher: DockerLauncher | undefined) =>
+const listLauncherMounts = (launcher: DockerLauncher | undefined) =>
   launcher === undefined
     ? []
     : [
@@ -185,7 +185,7 @@ function buildLaunchedCommand(
   { script, command, seconds, identity, env }: LaunchedCommandOptions,
 ): string[] {
   const home = identity && env.HOME === undefined ? [identity.home] : []
-  const rights = ['--inh-caps', '-all', '--bounding-set', boundingSet(CAPABILITIES)]
+  const rights = ['--inh-caps', '-all', '--bounding-set', formatBoundingSet(CAPABILITIES)]
   const asUser = launcher.toCommand('setpriv', ...toSetprivOptions(identity), ...rights, '--', ...command)
   // The engine gives the standard streams to root, because it starts the process as root.
   const shareStreams = identity
@@ -293,7 +293,11 @@ export async function withDraft<T>(
     Entrypoint: command ?? ['/'],
     Labels: labelsOf(engine, 'draft', { [LABEL.deadline]: String(Date.now() + DRAFT_TIMEOUT_MS) }),
     Healthcheck: { Test: ['NONE'] },
-    HostConfig: { ...isolationSettings(DRAFT_PROCESSES_MAX), NetworkMode: 'none', Mounts: launcherMounts(launcher) },
+    HostConfig: {
+      ...buildIsolationSettings(DRAFT_PROCESSES_MAX),
+      NetworkMode: 'none',
+      Mounts: listLauncherMounts(launcher),
+    },
   }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
   try {

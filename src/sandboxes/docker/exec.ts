@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseExitCode } from '../kernel/exit.ts'
+import { KILLED_CODE, parseExitCode } from '../kernel/exit.ts'
 import { toPathParts } from '../kernel/sandbox-path.ts'
-import { packUploads, uploadRefused } from '../kernel/upload-archive.ts'
+import { createUploadError, packUploads } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
 import { type Docker, ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
-import { buildExecCommand, type Container, engineUser, statIn, toEnvList } from './container.ts'
+import { buildExecCommand, type Container, statIn, toEngineUser, toEnvList } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 
 type ExecTarget = { engine: DockerEngine; spec: SandboxSpec; container: Container; isOver: () => boolean }
@@ -30,7 +30,7 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
     Tty: false,
     Cmd: buildExecCommand(launcher, { command: exec.command, seconds: secondsMax, identity, env }),
     Env: toEnvList(exec.env),
-    User: engineUser(identity, user),
+    User: toEngineUser(identity, user),
     WorkingDir: exec.workdir ?? spec.workdir ?? spec.image.workdir,
   }
   const { Id } = await docker.call<{ Id: string }>('POST', `/containers/${containerId}/exec`, { body })
@@ -46,32 +46,32 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
   if (timedOut) stream.destroy()
   const { bytes } = await output.catch(() => ({ bytes: 0 }))
   const code = timedOut ? null : await readExitCode(engine, Id, containerId)
-  const limit = timedOut ? 'seconds' : bytes > outputMaxBytes ? 'output' : null
+  const outputLimit = bytes > outputMaxBytes ? 'output' : null
+  const limit = timedOut ? 'seconds' : outputLimit
   return { code, limit, seconds: (performance.now() - startedAt) / 1000, outputBytes: bytes }
 }
 
 type ExecState = { Running: boolean; ExitCode: number | null }
-const EXIT_CODE_MS = 5000
+/** Time that the engine may take to report the exit code of a command whose output has ended. */
+const EXIT_CODE_TIMEOUT_MS = 5000
 
 /**
  * Returns the exit code, which the engine knows a moment after the output ends. Null when the end of the sandbox ended
  * the command.
  */
 async function readExitCode({ docker }: DockerEngine, id: string, containerId: string): Promise<number | null> {
-  const deadline = performance.now() + EXIT_CODE_MS
+  const deadline = performance.now() + EXIT_CODE_TIMEOUT_MS
   for (let pauseMs = 2; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 100)) {
     const { Running, ExitCode } = await docker.call<ExecState>('GET', `/exec/${id}/json`)
     if (Running) {
       await wait(pauseMs)
       continue
     }
-    if (ExitCode === KILLED && (await hasEnded(docker, containerId))) return null
+    if (ExitCode === KILLED_CODE && (await hasEnded(docker, containerId))) return null
     return parseExitCode(String(ExitCode)) ?? null
   }
   return null
 }
-
-const KILLED = 137
 
 /**
  * Reports whether the container has ended. A command that died with its sandbox looks like one that was killed, and the
@@ -118,7 +118,7 @@ async function listMissingFolders({ docker }: DockerEngine, id: string, target: 
     const path = `/${parts.slice(0, length).join('/')}`
     const stats = await statIn(docker, id, path)
     if (stats === undefined) return parts.slice(length - 1).map((_, index) => parts.slice(0, length + index).join('/'))
-    if (!stats.isFolder) throw uploadRefused(path, stats.isLink ? 'is a link in the image' : 'is not a folder')
+    if (!stats.isFolder) throw createUploadError(path, stats.isLink ? 'is a link in the image' : 'is not a folder')
   }
   return []
 }
@@ -152,7 +152,8 @@ async function* readPayloads(stream: AsyncIterable<Buffer>): AsyncGenerator<Buff
   let header = Buffer.alloc(0)
   let remainingBytes = 0
   for await (const chunk of stream) {
-    for (let at = 0; at < chunk.length; ) {
+    let at = 0
+    while (at < chunk.length) {
       if (remainingBytes > 0) {
         const part = chunk.subarray(at, at + remainingBytes)
         at += part.length

@@ -48,7 +48,7 @@ export async function openEngine({
       buildHosts,
       imageDiskBytes,
       owner: await readOwnerId(),
-      isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
+      isolation: `docker:${toRuntimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,
       memoryBytes: info.MemTotal,
       launcher: sameArchitecture ? await loadLauncher(docker) : undefined,
@@ -120,7 +120,7 @@ const toLimits = ({ MemoryLimit, CpuCfsQuota, PidsLimit }: EngineInfo): Capabili
 })
 
 /** Shortens the name of a runtime, which containerd reports in several forms. */
-const runtimeName = (text: string): string =>
+const toRuntimeName = (text: string): string =>
   /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
 
 /** Starts a container of the engine, and returns the engine with the capabilities that this shows. */

@@ -54,12 +54,12 @@ async function findImage(engine: DockerEngine, name: string): Promise<Image | un
     digest: parseImageId(found.Id),
     ...toImageSettings(found.Config),
     base: 'image',
-    ...registryNameOf(found.RepoDigests ?? [], name),
+    ...toRegistryName(found.RepoDigests ?? [], name),
   }
 }
 
 /** Returns the registry's name of an image. It may have several; that of the requested repository is preferred. */
-function registryNameOf(names: readonly string[], requested: string): Pick<Image, 'registryName'> {
+function toRegistryName(names: readonly string[], requested: string): Pick<Image, 'registryName'> {
   const repository = requested.replace(/[:@][^/]*$/, '')
   const registryName = names.find((each) => each.startsWith(`${repository}@`)) ?? names[0]
   return registryName === undefined ? {} : { registryName }
@@ -104,7 +104,7 @@ async function pull(engine: DockerEngine, name: string, options: PrepareOptions)
   } catch (error) {
     options.signal.throwIfAborted()
     engine.log.warn({ error, image: name }, 'image could not be pulled')
-    throw imageMissing(name, error)
+    throw createImageMissingError(name, error)
   }
   const image = await findImage(engine, name)
   if (image) return image
@@ -115,11 +115,11 @@ async function pull(engine: DockerEngine, name: string, options: PrepareOptions)
 async function refusePrivateRegistry(engine: DockerEngine, name: string): Promise<void> {
   if (!(await leadsToPrivateRegistry(name, engine.buildHosts, resolveName))) return
   engine.log.warn({ image: name }, 'registry in a private network was refused; ASSAY_BUILD_HOSTS allows hosts')
-  throw imageMissing(name)
+  throw createImageMissingError(name)
 }
 
 /** Returns the same message for every cause, so that a task cannot find out which addresses and ports answer. */
-const imageMissing = (name: string, cause?: unknown): SandboxUnavailable =>
+const createImageMissingError = (name: string, cause?: unknown): SandboxUnavailable =>
   new SandboxUnavailable(
     `The Docker engine has no image ${name} and could not pull it. Bring it there with docker pull, docker load or docker import. A registry in a private network must be listed in ASSAY_BUILD_HOSTS.`,
     { cause },

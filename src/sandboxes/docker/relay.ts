@@ -8,7 +8,7 @@ import { buildRelayProgram } from '../kernel/relay-program.ts'
 import { listLibraries } from '../kernel/run-program.ts'
 import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
-import { isolationSettings, type OpenPorts } from './container.ts'
+import { buildIsolationSettings, type OpenPorts } from './container.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 
 const PORTS_FOLDER = '/ports'
@@ -17,7 +17,7 @@ const RELAY = buildRelayProgram({ folder: PORTS_FOLDER })
 const PROGRAM_FOLDER = '/relay'
 const PROCESSES_MAX = 32
 const MEMORY_BYTES = 256 * 1024 * 1024
-const OPEN_MS = 30_000
+const START_TIMEOUT_MS = 30_000
 
 /** Returns the folder of a sandbox's sockets. It is short, because the path of a socket is limited to about 100 bytes. */
 export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
@@ -91,7 +91,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
     AttachStdout: true,
     AttachStderr: true,
     HostConfig: {
-      ...isolationSettings(PROCESSES_MAX),
+      ...buildIsolationSettings(PROCESSES_MAX),
       CapAdd: [],
       Memory: MEMORY_BYTES,
       MemorySwap: MEMORY_BYTES,
@@ -104,7 +104,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   const stream = await docker.attach(`/containers/${Id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
   await docker.call('POST', `/containers/${Id}/start`)
   let output = ''
-  const timer = setTimeout(() => stream.destroy(), OPEN_MS)
+  const timer = setTimeout(() => stream.destroy(), START_TIMEOUT_MS)
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
     output += String(chunk)
     if (output.includes('open')) break
@@ -116,6 +116,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
 
 type NodeCopy = { folder: string; loader: string }
 
+/** Copies that exist or are being made, by the folder that contains them. */
 const copies = new Map<string, Promise<NodeCopy>>()
 
 /**

@@ -94,8 +94,8 @@ async function launch(
   containerBase: ContainerBase,
   id: string,
 ): Promise<Sandbox> {
-  const rest = await writeWorkspace(engine, containerBase, id)
-  await putUploads(engine, { id, spec, workspace: rest })
+  const unwritten = await writeWorkspace(engine, containerBase, id)
+  await putUploads(engine, { id, spec, workspace: unwritten })
   if (containerBase.changesEtc) await repairAccounts(engine, { id, image: spec.image.digest, layers: undefined })
   logStep(engine, spec.id, 'filled')
   const query = { stream: 1, stdin: 1, stdout: 1, stderr: 1 }
@@ -126,7 +126,7 @@ async function launch(
   }
 }
 
-const INPUT_MS = 1000
+const INPUT_TIMEOUT_MS = 1000
 
 /**
  * Sends the input. Returns true if the engine has all of it, so that the command gets it even if this process dies. Other
@@ -136,7 +136,7 @@ async function sendInput(stream: Duplex, { input, isAdoptable }: SandboxSpec): P
   const sent = new Promise<boolean>((resolve) => {
     stream.end(input, () => resolve(!stream.errored))
   })
-  return isAdoptable ? Promise.race([sent, wait(INPUT_MS, false, { ref: false })]) : false
+  return isAdoptable ? Promise.race([sent, wait(INPUT_TIMEOUT_MS, false, { ref: false })]) : false
 }
 
 type AdoptableContainer = {
@@ -216,7 +216,7 @@ async function inspect(engine: DockerEngine, id: string): Promise<Container> {
   const engineFiles = [HostnamePath, HostsPath, ResolvConfPath].flatMap((path) => path || [])
   const volumes = listVolumes(found).flatMap(({ RW, Source }) => (RW ? [Source] : []))
   // Owners in the layers of an engine that maps users are not those of the container.
-  const layers = engine.userMapping === 'none' ? layersOf(found) : undefined
+  const layers = engine.userMapping === 'none' ? findLayers(found) : undefined
   return { id, pid, layers, engineFiles, volumes }
 }
 
@@ -224,7 +224,7 @@ const listVolumes = ({ Mounts }: InspectedContainer): InspectedContainer['Mounts
   Mounts.filter(({ Type, Destination }) => Type === 'volume' && Destination !== LAUNCHER_FOLDER)
 
 /** Volumes are not part of the layers, so the files of a container with volumes are read through the engine. */
-function layersOf(container: InspectedContainer): ContainerLayers | undefined {
+function findLayers(container: InspectedContainer): ContainerLayers | undefined {
   const { UpperDir: upper, LowerDir: lower } = container.GraphDriver?.Data ?? {}
   return upper && lower && listVolumes(container).length === 0 ? { upper, lower } : undefined
 }

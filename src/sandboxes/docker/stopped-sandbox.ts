@@ -221,7 +221,8 @@ async function readEngineChanges({ docker }: DockerEngine, containerId: string):
     const isFolder = folders.has(path)
     // Only the owner, the mode or the contents of the folder differ.
     if (Kind === 0 && isFolder) return []
-    const kind = Kind === 2 ? 'deleted' : isFolder ? 'folder' : 'file'
+    const presentKind = isFolder ? 'folder' : 'file'
+    const kind = Kind === 2 ? 'deleted' : presentKind
     return [{ path, kind, ...(path.includes(REPLACEMENT_CHARACTER) ? { isUnreadable: true } : {}) }]
   })
 }

@@ -1,5 +1,5 @@
 import { combineWatches, type DiskWatch, NO_WATCH, watchFolders } from '../kernel/disk.ts'
-import { parseExitCode, type SandboxStopReason, toExit } from '../kernel/exit.ts'
+import { KILLED_CODE, parseExitCode, type SandboxStopReason, toExit } from '../kernel/exit.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
@@ -98,14 +98,13 @@ async function waitForEnd({
     })
     const code = parseExitCode(String(StatusCode))
     const { State } = await engine.docker.call<ContainerState>('GET', `${path}/json`)
-    const mayBeLate = code === KILLED && !State.OOMKilled
+    const mayBeLate = code === KILLED_CODE && !State.OOMKilled
     return { code, outOfMemory: State.OOMKilled || (mayBeLate && (await wasOutOfMemory(engine, container.id))) }
   } catch (error) {
     throw new SandboxUnavailable(`The Docker engine lost sandbox ${spec.id}: ${String(error)}`, { cause: error })
   }
 }
 
-const KILLED = 137
 const OOM_EVENT_DELAY_MS = 500
 
 /** Looks for an out-of-memory event. The engine may learn of it only after it has reported the end. */

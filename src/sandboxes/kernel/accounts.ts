@@ -11,7 +11,8 @@ export type AccountFiles = { passwd: string | undefined; group: string | undefin
 
 /** Larger account files are ignored. */
 export const ACCOUNT_FILE_MAX_BYTES = 1e6
-const ID_MAX = 2 ** 31
+/** Ids must be below this number. */
+const ID_LIMIT = 2 ** 31
 
 /**
  * Resolves `name`, `uid`, `name:group` or `uid:gid` as Docker does. `root` needs no entry. Throws SandboxUnsupported for other
@@ -19,31 +20,39 @@ const ID_MAX = 2 ** 31
  */
 export function resolveAccount(files: AccountFiles, user: string | number): UserAccount {
   const [name = '', group] = String(user).split(':')
-  const users = parseFields(files.passwd)
-  const groups = parseFields(files.group)
-
-  const entry = users.find(([first, , id]) => first === name || id === name)
-  const uid = parseId(entry?.[2] ?? (name === 'root' ? '0' : name))
+  const entry = parsePasswd(files.passwd).find((each) => each.login === name || each.uid === name)
+  const groups = parseGroups(files.group)
+  const uid = parseId(entry?.uid ?? (name === 'root' ? '0' : name))
   if (uid === undefined) throw new SandboxUnsupported(`The image has no user ${JSON.stringify(name)}.`)
-  const gid = group ? requireGroup(groups, group) : (parseId(entry?.[3] ?? '') ?? 0)
+  const gid = group ? requireGroup(groups, group) : (parseId(entry?.gid ?? '') ?? 0)
   // A user with an explicit group is in no other one.
-  const memberships = group
-    ? []
-    : groups.filter(([, , , members = '']) => entry?.[0] && members.split(',').includes(entry[0]))
-  const extra = memberships.flatMap(([, , id = '']) => parseId(id) ?? [])
-  return { uid, gid, groups: [...new Set([gid, ...extra])], home: entry?.[5] || '/' }
+  const memberships = group ? [] : groups.filter(({ members }) => entry?.login && members.includes(entry.login))
+  const otherGids = memberships.flatMap((each) => parseId(each.gid) ?? [])
+  return { uid, gid, groups: [...new Set([gid, ...otherGids])], home: entry?.home || '/' }
 }
 
-function requireGroup(groups: string[][], name: string): number {
-  const gid = parseId(groups.find(([first, , id]) => first === name || id === name)?.[2] ?? name)
+type GroupEntry = { name: string; gid: string; members: string[] }
+
+function requireGroup(groups: readonly GroupEntry[], name: string): number {
+  const gid = parseId(groups.find((each) => each.name === name || each.gid === name)?.gid ?? name)
   if (gid === undefined) throw new SandboxUnsupported(`The image has no group ${JSON.stringify(name)}.`)
   return gid
 }
 
-const parseFields = (text = ''): string[][] => text.split('\n').map((line) => line.split(':'))
+const parsePasswd = (text = '') =>
+  text.split('\n').map((line) => {
+    const [login = '', , uid, gid, , home] = line.split(':')
+    return { login, uid, gid, home }
+  })
+
+const parseGroups = (text = ''): GroupEntry[] =>
+  text.split('\n').map((line) => {
+    const [name = '', , gid = '', members = ''] = line.split(':')
+    return { name, gid, members: members.split(',') }
+  })
 
 const parseId = (text: string): number | undefined =>
-  /^\d{1,10}$/.test(text) && Number(text) < ID_MAX ? Number(text) : undefined
+  /^\d{1,10}$/.test(text) && Number(text) < ID_LIMIT ? Number(text) : undefined
 
 /** Capabilities of root in a sandbox: enough for a package manager, and limited to the sandbox's own files. */
 export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID']
@@ -54,7 +63,7 @@ export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL'
 export const FIRST_PROCESS_CAPABILITY = 'SETPCAP'
 
 /** Returns a bounding set as the value of setpriv's `--bounding-set`. */
-export const boundingSet = (capabilities: string[]): string =>
+export const formatBoundingSet = (capabilities: string[]): string =>
   ['-all', ...capabilities.map((name) => `+${name.toLowerCase()}`)].join(',')
 
 export const HOSTNAME = 'sandbox'
@@ -89,7 +98,7 @@ export async function listUnsafePaths(statFile: (path: string) => Promise<FileKi
 }
 
 /** Returns the replacement account files: paths in an archive with their contents. */
-export const accountEntries = ({ passwd, group }: AccountFiles): { path: string; content: string }[] => [
+export const toAccountEntries = ({ passwd, group }: AccountFiles): { path: string; content: string }[] => [
   { path: 'etc/passwd', content: passwd ?? '' },
   { path: 'etc/group', content: group ?? '' },
 ]

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { cgroupFolders, countRefusedProcesses, parseCgroupPath, parseDelegatedPath, parseLayout } from './cgroup.ts'
+import { countRefusedProcesses, listCgroupFolders, parseCgroupPath, parseDelegatedPath, parseLayout } from './cgroup.ts'
 
 const V1 = `30 1 0:1 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 31 1 0:2 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
@@ -14,10 +14,10 @@ const V2 = `24 1 0:5 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,ns
 test('finds the trees of both cgroup versions in the mount table', () => {
   const first = parseLayout(V1)
   expect(first).toMatchObject({ version: 1, cpu: '/sys/fs/cgroup/cpu,cpuacct' })
-  expect(first && cgroupFolders(first, 'x')[0]).toBe('/sys/fs/cgroup/pids/assay-x')
+  expect(first && listCgroupFolders(first, 'x')[0]).toBe('/sys/fs/cgroup/pids/assay-x')
   const second = parseLayout(V2)
   expect(second).toEqual({ version: 2, unified: '/sys/fs/cgroup' })
-  expect(second && cgroupFolders(second, 'x')).toEqual(['/sys/fs/cgroup/assay-x'])
+  expect(second && listCgroupFolders(second, 'x')).toEqual(['/sys/fs/cgroup/assay-x'])
   expect(parseLayout('25 1 8:1 / / rw - ext4 /dev/vda rw')).toBeUndefined()
 })
 

@@ -15,7 +15,9 @@ export type CgroupLayout =
   | { version: 2; unified: string }
 
 const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
-const PERIOD_US = 100_000
+const CPU_PERIOD_US = 100_000
+/** Smallest quota that the kernel accepts. */
+const CPU_QUOTA_MIN_US = 1000
 const KILL_TIMEOUT_MS = 5000
 
 /** Finds the cgroup folders. Returns undefined if this process may not create cgroups. */
@@ -30,6 +32,7 @@ export async function findLayout(): Promise<CgroupLayout | undefined> {
 
 /** Name of the cgroup for this process itself, beside those of its sandboxes. */
 const OWN_CGROUP = 'assay-itself'
+/** Maximum number of attempts to move all processes. */
 const MOVES_MAX = 20
 
 /**
@@ -65,6 +68,9 @@ export function parseDelegatedPath(text: string): string | undefined {
   return path === '/' || path.endsWith('.service') ? path : undefined
 }
 
+/** Index of the mount point in a line of a mount table. */
+const MOUNT_POINT_FIELD = 4
+
 /** Finds the cgroup folders in a mount table. Pure, so that both cgroup versions can be tested on any machine. */
 export function parseLayout(mountinfo: string): CgroupLayout | undefined {
   const mounts = mountinfo.split('\n').map((text) => text.split(' '))
@@ -72,12 +78,12 @@ export function parseLayout(mountinfo: string): CgroupLayout | undefined {
     mounts.find((fields) => {
       const [mountType, , options = ''] = fields.slice(fields.indexOf('-') + 1)
       return mountType === type && (option === '' || options.split(',').includes(option))
-    })?.[4]
+    })?.[MOUNT_POINT_FIELD]
 
   const [memory, pids, cpu] = CONTROLLERS.map((controller) => findMount('cgroup', controller))
   const all = mounts
     .filter((fields) => fields[fields.indexOf('-') + 1]?.startsWith('cgroup'))
-    .flatMap((fields) => fields[4] ?? [])
+    .flatMap((fields) => fields[MOUNT_POINT_FIELD] ?? [])
   if (memory && pids && cpu) return { version: 1, memory, pids, cpu, all }
   const unified = findMount('cgroup2', '')
   return unified === undefined ? undefined : { version: 2, unified }
@@ -91,7 +97,7 @@ const canCreateCgroup = (layout: CgroupLayout): Promise<boolean> =>
 
 /** Creates a cgroup and removes it. Throws if that is not allowed or a controller is missing. */
 async function tryToCreateCgroup(layout: CgroupLayout): Promise<void> {
-  const folders = cgroupFolders(layout, `try-${process.pid}`)
+  const folders = listCgroupFolders(layout, `try-${process.pid}`)
   await enableControllers(layout)
   try {
     for (const folder of folders) await mkdir(folder, { recursive: true })
@@ -111,14 +117,14 @@ async function enableControllers(layout: CgroupLayout): Promise<void> {
 }
 
 /** Returns the folder of a cgroup in each hierarchy. The cgroup need not exist. */
-export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
+export function listCgroupFolders(layout: CgroupLayout, id: string): string[] {
   const trees = layout.version === 2 ? [layout.unified] : [layout.pids, layout.memory, layout.cpu]
   return [...new Set(trees)].map((top) => join(top, `assay-${id}`))
 }
 
-/** Like `cgroupFolders`, but in all hierarchies: runc creates the cgroup in each of them. */
-export const allCgroupFolders = (layout: CgroupLayout, id: string): string[] =>
-  layout.version === 2 ? cgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
+/** Like `listCgroupFolders`, but in all hierarchies: runc creates the cgroup in each of them. */
+export const listAllCgroupFolders = (layout: CgroupLayout, id: string): string[] =>
+  layout.version === 2 ? listCgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
 
 /** Creates a cgroup. `spareProcesses` is the number of additional processes that the runtime needs in it. */
 export async function createCgroup(
@@ -128,8 +134,8 @@ export async function createCgroup(
   spareProcesses: number,
 ): Promise<void> {
   await enableControllers(layout)
-  for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
-  for (const [path, value] of limitFiles(layout, id, { ...limits, pids: limits.pids + spareProcesses })) {
+  for (const folder of listCgroupFolders(layout, id)) await mkdir(folder)
+  for (const [path, value] of listLimitFiles(layout, id, { ...limits, pids: limits.pids + spareProcesses })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
       // Some kernels do not account for swap.
       if (error.code === 'ENOENT' && /swap|memsw/.test(basename(path))) return
@@ -138,22 +144,22 @@ export async function createCgroup(
   }
 }
 
-function limitFiles(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: SandboxLimits): [string, string][] {
+function listLimitFiles(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: SandboxLimits): [string, string][] {
   const memory = String(memoryMb * 1024 * 1024)
-  const quota = String(Math.max(1000, Math.round(cpus * PERIOD_US)))
+  const quota = String(Math.max(CPU_QUOTA_MIN_US, Math.round(cpus * CPU_PERIOD_US)))
   const name = `assay-${id}`
   return layout.version === 2
     ? [
         [join(layout.unified, name, 'memory.max'), memory],
         [join(layout.unified, name, 'memory.swap.max'), '0'],
         [join(layout.unified, name, 'pids.max'), String(pids)],
-        [join(layout.unified, name, 'cpu.max'), `${quota} ${PERIOD_US}`],
+        [join(layout.unified, name, 'cpu.max'), `${quota} ${CPU_PERIOD_US}`],
       ]
     : [
         [join(layout.memory, name, 'memory.limit_in_bytes'), memory],
         [join(layout.memory, name, 'memory.memsw.limit_in_bytes'), memory],
         [join(layout.pids, name, 'pids.max'), String(pids)],
-        [join(layout.cpu, name, 'cpu.cfs_period_us'), String(PERIOD_US)],
+        [join(layout.cpu, name, 'cpu.cfs_period_us'), String(CPU_PERIOD_US)],
         [join(layout.cpu, name, 'cpu.cfs_quota_us'), quota],
       ]
 }

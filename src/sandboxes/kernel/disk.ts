@@ -34,9 +34,10 @@ const INODE_BYTES = 4096
 /** Maximum number of files of one sandbox, whatever its disk limit. */
 const INODES_MAX = 1_000_000
 
-async function measureFolders(folders: string[], unit: string): Promise<number> {
+/** Sums what `du` prints for folders. `unitOption` selects bytes or inodes. */
+async function measureFolders(folders: string[], unitOption: string): Promise<number> {
   if (folders.length === 0) return 0
-  const { output } = await tryProgram('du', ['-s', unit, '--', ...folders])
+  const { output } = await tryProgram('du', ['-s', unitOption, '--', ...folders])
   return output.split('\n').reduce((sum, text) => sum + (Number.parseInt(text, 10) || 0), 0)
 }
 

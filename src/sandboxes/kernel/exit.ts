@@ -11,6 +11,9 @@ const SPARE_SECONDS = 10
 export const computeSelfEndSeconds = ({ limits, isAdoptable }: Pick<SandboxSpec, 'limits' | 'isAdoptable'>): number =>
   Math.ceil(limits.seconds) + SPARE_SECONDS + (isAdoptable ? RESUME_MS / 1000 : 0)
 
+/** Exit code of a process that was killed by SIGKILL, as shells report it. */
+export const KILLED_CODE = 137
+
 /** The limit that a sandbox exceeded, or `kill` if the caller ended it. */
 export type SandboxStopReason = 'seconds' | 'disk' | 'kill'
 

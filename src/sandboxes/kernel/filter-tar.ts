@@ -16,9 +16,13 @@ type TarFilter = {
   /** Prefix of each name in the result. */
   prefix: string
   caps: CollectCaps
+  /** Size of the spool. */
   written: number
+  /** Sum of the sizes of all files that passed. */
   bytes: number
+  /** Contents of the files that passed, by name. */
   contents: Map<string, SpooledContent>
+  /** Number of entries that passed. */
   count: number
   /** Number of entries that are dropped without being listed: by `isDropped`, or below a folder that is nested too deeply. */
   skipped: number
@@ -28,8 +32,10 @@ type TarFilter = {
 }
 
 export type TarFilterOptions = {
+  /** Folder for the spool. */
   folder: string
   caps: CollectCaps
+  /** Prefix of each name in the result. */
   prefix: string
   isDropped?: ((path: string) => boolean) | undefined
 }
@@ -46,6 +52,7 @@ const SKIP_MAX_BYTES = 256e6
 const SKIPPED_MAX = 100_000
 /** Maximum number of names in `leftOut`. */
 const LEFT_OUT_MAX = 1000
+/** Last entry of `leftOut` if the rest of the archive was not read. */
 export const REST_LEFT_OUT = '… and all later entries'
 const COPY_BYTES = 1024 * 1024
 
@@ -161,11 +168,12 @@ async function passHardLink(filter: TarFilter, name: string, entry: TarEntry): P
   if (first === undefined || filter.bytes + first.size > filter.caps.bytes) return false
   await writeHeader(filter, name, { ...entry, bytes: first.size }, 'File')
   filter.bytes += first.size
-  for (let done = 0; done < first.size; ) {
-    const length = Math.min(COPY_BYTES, first.size - done)
-    const { buffer, bytesRead } = await filter.spool.read(Buffer.alloc(length), 0, length, first.offset + done)
+  let copied = 0
+  while (copied < first.size) {
+    const length = Math.min(COPY_BYTES, first.size - copied)
+    const { buffer, bytesRead } = await filter.spool.read(Buffer.alloc(length), 0, length, first.offset + copied)
     await write(filter, buffer.subarray(0, bytesRead))
-    done += bytesRead
+    copied += bytesRead
   }
   await write(filter, tarPadding(first.size))
   return true

@@ -95,7 +95,7 @@ function toNamespaceProcess(child: ChildProcess, input: Writable, output: Readab
   const pid = child.pid ?? -1
   const closed = once(child, 'close')
   const marker = `\u0001${randomUUID()} `
-  let busy: Promise<unknown> = Promise.resolve()
+  let lastRun: Promise<unknown> = Promise.resolve()
   input.on('error', () => {}) // the shell has exited; pending scripts are rejected
   output.setEncoding('utf8')
 
@@ -104,9 +104,9 @@ function toNamespaceProcess(child: ChildProcess, input: Writable, output: Readab
     return readScriptResult(output, { marker, onText, closed })
   }
   const run: NamespaceProcess['run'] = (script, onText = () => {}) => {
-    const answer = busy.then(() => runScript(script, onText))
-    busy = answer.catch(() => {})
-    return answer
+    const result = lastRun.then(() => runScript(script, onText))
+    lastRun = result.catch(() => {})
+    return result
   }
 
   return {

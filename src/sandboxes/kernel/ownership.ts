@@ -106,11 +106,11 @@ export async function killProcess(mark: ProcessMark): Promise<void> {
   if (await isAlive(mark)) sendKill(mark.pid)
 }
 
-const PROCESS_END_MS = 10_000
+const PROCESS_END_TIMEOUT_MS = 10_000
 
 /** Waits until a killed process has ended, which is usually immediate. Returns false if a hanging disk delays it too long. */
 export async function waitForEnd(mark: ProcessMark): Promise<boolean> {
-  const deadline = performance.now() + PROCESS_END_MS
+  const deadline = performance.now() + PROCESS_END_TIMEOUT_MS
   for (let pauseMs = 1; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 50)) {
     if (!(await isAlive(mark))) return true
     await wait(pauseMs)

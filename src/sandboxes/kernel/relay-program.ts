@@ -25,7 +25,12 @@ const { randomBytes } = require('node:crypto')
 // Twice the calls that a gateway allows at once. Each connection takes up to 0.5 MB, and an agent must not use up the memory.
 const CONNECTIONS_MAX = 128
 const PLAIN_CONNECTIONS_MAX = 512
-const LINGER_MS = 5000, WELCOME_MS = 30000, PAUSE_MS = 20, PAUSE_MAX_MS = 500, WATCH_MS = 1000
+// Timeouts of an orderly close and of the gateway's first frame.
+const LINGER_MS = 5000, WELCOME_MS = 30000
+// Pause before a broken pipe is replaced, which doubles with each failure.
+const PAUSE_MS = 20, PAUSE_MAX_MS = 500
+// Interval at which the socket of the worker is checked for a replacement.
+const WATCH_MS = 1000
 // A gateway answers, but has lost the connection. It is given up earlier, because others are found within a few tries.
 const UNKNOWN_MS = Math.min(15000, RESUME_MS / 4)
 const UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n'

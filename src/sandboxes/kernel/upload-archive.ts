@@ -37,22 +37,22 @@ async function* rewriteEntry(entry: TarEntry, target: string[]): AsyncGenerator<
       return
     case 'SymbolicLink':
       if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget))
-        throw uploadRefused(entry.path, 'is a link out of the target')
+        throw createUploadError(entry.path, 'is a link out of the target')
       yield tarHeader({ ...header, type: 'SymbolicLink', size: 0, link: entry.linkTarget })
       return
     default:
-      throw uploadRefused(entry.path, `has the type ${entry.type}`)
+      throw createUploadError(entry.path, `has the type ${entry.type}`)
   }
 }
 
 /** Returns the error for a refused upload. `reason` is a verb phrase about the path, such as `is not a folder`. */
-export const uploadRefused = (path: string, reason: string): SandboxUnavailable =>
+export const createUploadError = (path: string, reason: string): SandboxUnavailable =>
   new SandboxUnavailable(`Upload to the sandbox refused: ${JSON.stringify(path)} ${reason}.`)
 
 /** Splits the path of an archive entry. Empty for the target folder itself. Throws if the path leaves the target. */
 export function parseEntryPath({ path }: TarEntry): string[] {
   const parts = path.split('/').filter((part) => part !== '.' && part !== '')
   if (path.startsWith('/') || path.includes('\0') || parts.includes('..'))
-    throw uploadRefused(path, 'is not a path inside the target')
+    throw createUploadError(path, 'is not a path inside the target')
   return parts
 }

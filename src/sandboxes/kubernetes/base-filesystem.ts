@@ -13,7 +13,7 @@ import { type Cluster, MAIN } from './cluster.ts'
 import { openExec } from './exec-stream.ts'
 import { type FileListing, FOLDER, isSince, type ListedFile, RUNTIME_PATHS, toListedPath } from './listing.ts'
 import { type StoppedPod, stoppedPodOf } from './stopped-sandbox.ts'
-import { scriptCommand, toolCommand } from './tools.ts'
+import { buildScriptCommand, buildToolCommand } from './tools.ts'
 import { collectPath, requireFolders, runScript, TRANSFER_TIMEOUT_MS, unpackInto } from './transfer.ts'
 
 /** Limits for files that are collected from a sandbox. */
@@ -123,7 +123,7 @@ async function copySnapshot(
   const source = await openExec(
     kubernetes,
     { namespace, pod: earlier.pod, container: MAIN },
-    scriptCommand(PACK_SCRIPT),
+    buildScriptCommand(PACK_SCRIPT),
   )
   const timer = setTimeout(() => source.close(), TRANSFER_TIMEOUT_MS)
   try {
@@ -139,7 +139,7 @@ async function copySnapshot(
 
 /** Builds a script that removes listed paths. It ignores folders that still have files, and files that the runtime mounts. */
 const buildRemoveScript = (program: 'rm' | 'rmdir'): string =>
-  `call xargs -0 -r ${toolCommand(program, ...(program === 'rm' ? ['-f'] : []), '--').join(' ')} 2> /dev/null; :`
+  `call xargs -0 -r ${buildToolCommand(program, ...(program === 'rm' ? ['-f'] : []), '--').join(' ')} 2> /dev/null; :`
 
 /** Script that packs listed paths. `exec` is not used for tar, because the runtime stops sending input when the output is closed. */
 const PACK_SCRIPT = `call cat | call tar --create --file=- --directory=/ --format=posix --numeric-owner --sparse --no-recursion --null --verbatim-files-from --files-from=-`

@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { boundingSet, CAPABILITIES, type UserAccount } from '../kernel/accounts.ts'
+import { CAPABILITIES, formatBoundingSet, type UserAccount } from '../kernel/accounts.ts'
 import { parseExitCode } from '../kernel/exit.ts'
 import { quote, STANDARD_PATH } from '../kernel/shell.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { type ExecStream, openExec } from './exec-stream.ts'
-import { scriptCommand, toolCommand } from './tools.ts'
+import { buildScriptCommand, buildToolCommand } from './tools.ts'
 
 export type CommandSpec = {
   command: string[]
@@ -47,7 +47,7 @@ const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 export async function startCommand(cluster: Cluster, pod: string, spec: CommandSpec): Promise<RunningCommand> {
   const header = Buffer.from(buildHeader(spec))
   const { kubernetes, namespace } = cluster
-  const script = toolCommand('env', '-i', ...scriptCommand(RUN_SCRIPT, String(header.length)))
+  const script = buildToolCommand('env', '-i', ...buildScriptCommand(RUN_SCRIPT, String(header.length)))
   const stream = await openExec(kubernetes, { namespace, pod, container: MAIN }, script)
   const reported = readReportedCode(stream)
   const outputCopy = copyOutput(stream.output, spec.output)
@@ -80,10 +80,25 @@ export function buildHeader({ command, account, env, workdir, seconds }: Command
   if (invalid !== undefined) throw new SandboxUnsupported(`Invalid name of a variable: ${JSON.stringify(invalid)}`)
   const { uid, gid, groups = [gid] } = account
   // The bounding set is reduced first, so that the lookup of users already has no more rights than the command.
-  const restricted = toolCommand('setpriv', '--inh-caps', '-all', '--bounding-set', boundingSet(CAPABILITIES), '--')
+  const restricted = buildToolCommand(
+    'setpriv',
+    '--inh-caps',
+    '-all',
+    '--bounding-set',
+    formatBoundingSet(CAPABILITIES),
+    '--',
+  )
   const identity = ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]
-  const asUser = uid === 0 && gid === 0 ? [] : toolCommand('setpriv', ...identity, '--inh-caps', '-all', '--')
-  const limited = toolCommand('timeout', '-s', 'KILL', String(Math.ceil(seconds)), ...restricted, ...asUser, ...command)
+  const asUser = uid === 0 && gid === 0 ? [] : buildToolCommand('setpriv', ...identity, '--inh-caps', '-all', '--')
+  const limited = buildToolCommand(
+    'timeout',
+    '-s',
+    'KILL',
+    String(Math.ceil(seconds)),
+    ...restricted,
+    ...asUser,
+    ...command,
+  )
   return [
     ...(asUser.length > 0 ? ['call chmod 666 /proc/self/fd/0 /proc/self/fd/1 2> /dev/null'] : []),
     ...Object.entries(variables).map(([name, value]) => `export ${name}=${quote(value)}`),
@@ -142,10 +157,11 @@ export function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['ou
     done,
     async settle() {
       const deadline = performance.now() + DRAIN_MS
-      for (let before = -1; before !== state.bytes && performance.now() < deadline; ) {
-        before = state.bytes
+      let bytesBefore: number
+      do {
+        bytesBefore = state.bytes
         await Promise.race([done, wait(QUIET_MS)])
-      }
+      } while (state.bytes !== bytesBefore && performance.now() < deadline)
       return state.bytes
     },
     async waitFor(bytes) {

@@ -52,9 +52,9 @@ export async function parseKubeconfig(text: string, folder: string): Promise<Kub
   const cluster = readNamed(config.clusters, 'cluster', Cluster, context.cluster)
   const user = readNamed(config.users, 'user', User, context.user)
   if (cluster['insecure-skip-tls-verify'])
-    throw kubeconfigRefused('it disables TLS verification. Set certificate-authority-data instead')
+    throw createKubeconfigError('it disables TLS verification. Set certificate-authority-data instead')
   if (user.exec !== undefined || user['auth-provider'] !== undefined)
-    throw kubeconfigRefused('its user runs a program to log in. Use the token of a service account instead')
+    throw createKubeconfigError('its user runs a program to log in. Use the token of a service account instead')
   const read = (path: string | undefined): Promise<string> | undefined =>
     path === undefined ? undefined : readCredentialFile(resolve(folder, path))
   return {
@@ -72,7 +72,7 @@ function readYaml(text: string): z.infer<typeof Kubeconfig> {
     return Kubeconfig.parse(parse(text))
   } catch {
     // The parser's message could quote a secret.
-    throw kubeconfigRefused('it is not a kubeconfig in YAML')
+    throw createKubeconfigError('it is not a kubeconfig in YAML')
   }
 }
 
@@ -83,11 +83,11 @@ function readNamed<T extends z.ZodType>(
   name: string | undefined,
 ): z.infer<T> {
   const entry = entries.find((each) => each.name === name)
-  if (entry === undefined) throw kubeconfigRefused(`it has no ${field} named ${JSON.stringify(name ?? '')}`)
+  if (entry === undefined) throw createKubeconfigError(`it has no ${field} named ${JSON.stringify(name ?? '')}`)
   return schema.parse(entry[field])
 }
 
-const kubeconfigRefused = (reason: string): SandboxUnavailable =>
+const createKubeconfigError = (reason: string): SandboxUnavailable =>
   new SandboxUnavailable(`The kubeconfig cannot be used: ${reason}.`)
 
 const decodeBase64 = (data: string | undefined): string | undefined =>

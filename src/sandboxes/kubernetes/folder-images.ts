@@ -130,15 +130,15 @@ const describeImage = (contentDigest: string) => ({
   rootfs: { type: 'layers', diff_ids: [contentDigest] },
 })
 
-type BlobFacts = { digest: string; size: number }
+type BlobDescriptor = { digest: string; size: number }
 
-const describeBlob = (kind: string, { digest, size }: BlobFacts) => ({
+const describeBlob = (kind: string, { digest, size }: BlobDescriptor) => ({
   mediaType: `application/vnd.oci.image.${kind}`,
   digest,
   size,
 })
 
-const buildManifest = (config: BlobFacts, layer: BlobFacts): ManifestContent => ({
+const buildManifest = (config: BlobDescriptor, layer: BlobDescriptor): ManifestContent => ({
   schemaVersion: 2,
   mediaType: 'application/vnd.oci.image.manifest.v1+json',
   config: describeBlob('config.v1+json', config),

@@ -3,16 +3,16 @@ import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
 import { type FolderImages, IMAGE_FOLDER } from './folder-images.ts'
-import { PIPES_FOLDER, recorderCommand } from './recorder.ts'
+import { buildRecorderCommand, PIPES_FOLDER } from './recorder.ts'
 import { type PodVolumes, toVolumeFolder } from './shared-volumes.ts'
 import {
+  buildScriptCommand,
+  buildToolCommand,
   FILL_VOLUMES_SCRIPT,
   FIRST_PROCESS_SCRIPT,
   INSTALL_FOLDER,
   INSTALL_SCRIPT,
-  scriptCommand,
   TOOLS_FOLDER,
-  toolCommand,
   VOLUMES_FOLDER,
 } from './tools.ts'
 
@@ -172,13 +172,18 @@ const buildNodeAffinity = ({ claim }: PodVolumes) => ({
 const buildFillContainer = (image: string, { unfilled }: PodVolumes) => {
   const pairs = unfilled.flatMap(({ folder, target }) => [`${VOLUMES_FOLDER}/${folder}`, target])
   const volume = { name: 'volumes', mountPath: VOLUMES_FOLDER }
-  return buildCopyContainer({ name: 'volumes', image, command: scriptCommand(FILL_VOLUMES_SCRIPT, ...pairs), volume })
+  return buildCopyContainer({
+    name: 'volumes',
+    image,
+    command: buildScriptCommand(FILL_VOLUMES_SCRIPT, ...pairs),
+    volume,
+  })
 }
 
 /** Builds the container that copies a folder from its image to the volume that the main container mounts. */
 const buildFolderContainer = (index: number, image: string) => {
-  const volume = { name: volumeName(index), mountPath: toMountFolder(index) }
-  const command = toolCommand('cp', '--archive', `${IMAGE_FOLDER}/.`, volume.mountPath)
+  const volume = { name: toVolumeName(index), mountPath: toMountFolder(index) }
+  const command = buildToolCommand('cp', '--archive', `${IMAGE_FOLDER}/.`, volume.mountPath)
   return buildCopyContainer({ name: `folder-${index}`, image, command, volume })
 }
 
@@ -222,7 +227,7 @@ function buildMainContainer(
     name: MAIN,
     image: reference,
     imagePullPolicy: 'IfNotPresent',
-    command: escapeVariables(scriptCommand(FIRST_PROCESS_SCRIPT)),
+    command: escapeVariables(buildScriptCommand(FIRST_PROCESS_SCRIPT)),
     env: PROGRAM_ENV,
     stdin: true,
     // The input of an adoptable sandbox stays open when its worker dies, so that the next one can attach.
@@ -252,13 +257,13 @@ const buildHelperContainer = ({ settings }: Cluster, { mounts, limits, ports, is
   name: HELPER,
   image: settings.helperImage,
   imagePullPolicy: 'IfNotPresent',
-  command: isAdoptable ? escapeVariables(recorderCommand({ limits, ports })) : ['sleep', 'infinity'],
+  command: isAdoptable ? escapeVariables(buildRecorderCommand({ limits, ports })) : ['sleep', 'infinity'],
   securityContext: LOCKED_DOWN,
   resources: buildHelperResources(HELPER_MEMORY),
   volumeMounts: [
     ...(isAdoptable ? [{ name: 'pipes', mountPath: PIPES_FOLDER }] : []),
     ...mounts.flatMap((mount, index) =>
-      mount.kind === 'folder' ? [{ name: volumeName(index), mountPath: toMountFolder(index) }] : [],
+      mount.kind === 'folder' ? [{ name: toVolumeName(index), mountPath: toMountFolder(index) }] : [],
     ),
   ],
 })
@@ -269,18 +274,18 @@ const buildHelperResources = (memory: { requested: string; limit: string }) => (
   limits: { cpu: '2', memory: memory.limit, 'ephemeral-storage': HELPER_DISK },
 })
 
-const volumeName = (index: number): string => `mount-${index}`
+const toVolumeName = (index: number): string => `mount-${index}`
 
 function toVolumeMount(mount: Mount, index: number): Record<string, unknown> {
   const { kind, target: mountPath } = mount
-  if (kind === 'tmpfs') return { name: volumeName(index), mountPath }
-  if (kind === 'folder') return { name: volumeName(index), mountPath, readOnly: mount.readOnly }
+  if (kind === 'tmpfs') return { name: toVolumeName(index), mountPath }
+  if (kind === 'folder') return { name: toVolumeName(index), mountPath, readOnly: mount.readOnly }
   return { name: 'volumes', subPath: toVolumeFolder(mount.name), mountPath, readOnly: mount.readOnly }
 }
 
 function toVolume(mount: Mount, index: number): Record<string, unknown>[] {
   if (mount.kind === 'volume') return []
-  if (mount.kind === 'folder') return [{ name: volumeName(index), emptyDir: {} }]
+  if (mount.kind === 'folder') return [{ name: toVolumeName(index), emptyDir: {} }]
   const size = mount.sizeMb === null ? {} : { sizeLimit: `${mount.sizeMb}Mi` }
-  return [{ name: volumeName(index), emptyDir: { medium: 'Memory', ...size } }]
+  return [{ name: toVolumeName(index), emptyDir: { medium: 'Memory', ...size } }]
 }

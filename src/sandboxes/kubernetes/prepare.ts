@@ -15,7 +15,7 @@ import type { FileListing } from './listing.ts'
 import { buildPod } from './pod.ts'
 import { findMainContainer, removePod, startPod } from './pods.ts'
 import { listFiles } from './stopped-sandbox.ts'
-import { scriptCommand } from './tools.ts'
+import { buildScriptCommand } from './tools.ts'
 import { unpackInto } from './transfer.ts'
 
 /**
@@ -62,7 +62,7 @@ async function probeImage(cluster: Cluster, reference: string, { timeoutSec, sig
   const pod = await startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'probe' }))
   try {
     const target = { namespace: cluster.namespace, pod: name, container: MAIN }
-    const { output } = await runExec(cluster.kubernetes, target, scriptCommand(PROBE_SCRIPT), {
+    const { output } = await runExec(cluster.kubernetes, target, buildScriptCommand(PROBE_SCRIPT), {
       timeoutMs: PROBE_TIMEOUT_MS,
     })
     const digest = /sha256:[0-9a-f]{64}/.exec(findMainContainer(pod.status)?.imageID ?? '')?.[0]

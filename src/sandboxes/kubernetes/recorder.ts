@@ -6,7 +6,7 @@ import { type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
 import { buildHeader, type CommandSpec, copyOutput, RUN_SCRIPT, type RunningCommand } from './command.ts'
 import { type ExecStream, openExec, runExec } from './exec-stream.ts'
-import { scriptCommand, toolCommand } from './tools.ts'
+import { buildScriptCommand, buildToolCommand } from './tools.ts'
 
 /**
  * Folder of the named pipes between the command of an adoptable sandbox and its recorder, which share this volume. The
@@ -119,7 +119,7 @@ main()`
 const RECORDER_SCRIPT = `mkdir -m 700 ${RECORDER_FOLDER} && mkfifo -m 666 ${PIPES_FOLDER}/input ${PIPES_FOLDER}/output && mkfifo -m 600 ${PIPES_FOLDER}/code && exec node -e "$@"`
 
 /** Returns the command line of the helper container of an adoptable sandbox. */
-export const recorderCommand = ({ limits, ports }: Pick<SandboxSpec, 'limits' | 'ports'>): string[] => [
+export const buildRecorderCommand = ({ limits, ports }: Pick<SandboxSpec, 'limits' | 'ports'>): string[] => [
   'sh',
   '-c',
   RECORDER_SCRIPT,
@@ -143,8 +143,8 @@ sha256sum < ${RECORDER_FOLDER}/command`
 const LAUNCH_SCRIPT = `call setsid --fork "$@" < ${PIPES_FOLDER}/input > ${PIPES_FOLDER}/output 2> ${PIPES_FOLDER}/code`
 
 const START_TIMEOUT_MS = 60_000
-/** Time for the end of a command whose processes have been killed. */
-const END_MS = 5000
+/** Time that the recorder may take to report the end of a command whose processes have been killed. */
+const END_TIMEOUT_MS = 5000
 
 /** A command that outlives this process. */
 export type RecordedCommand = RunningCommand & {
@@ -172,11 +172,11 @@ export async function startRecordedCommand(
   )
   if (stored.output.toString().slice(0, 64) !== createHash('sha256').update(content).digest('hex'))
     throw new SandboxUnavailable(`The command did not arrive in the sandbox: ${stored.errors}`)
-  const run = toolCommand('env', '-i', ...scriptCommand(RUN_SCRIPT, String(header.length)))
+  const run = buildToolCommand('env', '-i', ...buildScriptCommand(RUN_SCRIPT, String(header.length)))
   const target = { namespace, pod, container: MAIN }
   // The command is followed before it starts, so that little time passes until its sandbox can be recorded as adoptable.
   return followCommand(cluster, pod, spec.output, async () => {
-    const { code, errors } = await runExec(kubernetes, target, scriptCommand(LAUNCH_SCRIPT, ...run), options)
+    const { code, errors } = await runExec(kubernetes, target, buildScriptCommand(LAUNCH_SCRIPT, ...run), options)
     if (code !== 0) throw new SandboxUnavailable(`The command of a sandbox was not started: ${errors || code}`)
   })
 }
@@ -227,7 +227,7 @@ export async function followCommand(
       ended,
       // The command is dead or dying, so that its recorder reports the end.
       async stopReading() {
-        const end = await Promise.race([ended.catch(() => undefined), wait(END_MS, undefined, { ref: false })])
+        const end = await Promise.race([ended.catch(() => undefined), wait(END_TIMEOUT_MS, undefined, { ref: false })])
         const bytes = end?.bytes ?? (await copy.settle())
         stream.close()
         return { bytes }

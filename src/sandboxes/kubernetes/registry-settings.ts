@@ -70,7 +70,7 @@ const AuthFile = z.object({ auths: z.record(z.string(), z.object({ auth: z.strin
 /** Finds the credential of a registry in the text of Docker's config.json. No message quotes the text. */
 export function parseAuthFile(text: string, host: string): RegistryCredential {
   const parsed = AuthFile.safeParse(parseUntrustedJson(text))
-  if (!parsed.success) throw authFileRefused('it is not in the format of the config.json of Docker')
+  if (!parsed.success) throw createAuthFileError('it is not in the format of the config.json of Docker')
   const names = host === 'docker.io' ? ['docker.io', 'index.docker.io'] : [host]
   const entry = Object.entries(parsed.data.auths).find(([key]) =>
     names.includes(key.replace(/^https?:\/\//, '').replace(/\/.*$/, '')),
@@ -78,13 +78,13 @@ export function parseAuthFile(text: string, host: string): RegistryCredential {
   const decoded = Buffer.from(entry?.[1].auth ?? '', 'base64').toString()
   const colon = decoded.indexOf(':')
   if (colon < 1)
-    throw authFileRefused(
+    throw createAuthFileError(
       `it has no user name and password for ${host}. Credential helpers are not run: use the file of a machine without them`,
     )
   return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1) }
 }
 
-const authFileRefused = (reason: string): SandboxUnavailable =>
+const createAuthFileError = (reason: string): SandboxUnavailable =>
   new SandboxUnavailable(`registry.authFile of the Kubernetes settings cannot be used: ${reason}.`)
 
 /** Formats a credential as programs of containers read it. Without one, they must not use those of this machine either. */

@@ -72,7 +72,7 @@ export function connectRegistry(settings: RegistrySettings, outbound = createOut
     findManifest,
     async requireRead(signal) {
       const answer = await sendAuthorized(outbound, settings, 'GET', '/v2/', { signal })
-      if (answer.status === 404) throw notARegistry(settings)
+      if (answer.status === 404) throw createNotRegistryError(settings)
       if (answer.status !== 200) throw await toError(answer, 'read images of')
       await answer.body?.cancel()
       await findManifest(NO_TAG, signal)
@@ -276,11 +276,11 @@ const readBytes = async (settings: RegistrySettings, answer: Response): Promise<
 
 function parseAnswer(settings: RegistrySettings, bytes: Buffer): unknown {
   const parsed = parseUntrustedJson(bytes.toString())
-  if (parsed === undefined) throw notARegistry(settings)
+  if (parsed === undefined) throw createNotRegistryError(settings)
   return parsed
 }
 
-const notARegistry = ({ repository }: RegistrySettings): SandboxUnavailable =>
+const createNotRegistryError = ({ repository }: RegistrySettings): SandboxUnavailable =>
   new SandboxUnavailable(
     `${registryHost(repository)} does not answer as an image registry does. Check registry.repository in the Kubernetes settings.`,
   )

@@ -22,7 +22,9 @@ type VolumeMount = Extract<Mount, { kind: 'volume' }>
 
 /** Volumes of one network. */
 type VolumeState = {
+  /** True once the claim of the network exists. */
   isClaimed: boolean
+  /** Names of the volumes that have been filled. */
   filled: Set<string>
   /** Resolves when the last pod with volumes runs. Pods start one by one, so that one of them fills a volume. */
   started: Promise<unknown>

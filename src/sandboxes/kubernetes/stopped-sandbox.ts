@@ -5,7 +5,7 @@ import { type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sa
 import { type Cluster, MAIN } from './cluster.ts'
 import { openExec } from './exec-stream.ts'
 import { compareListings, type FileListing, type ListedFile, RUNTIME_PATHS } from './listing.ts'
-import { toolCommand } from './tools.ts'
+import { buildToolCommand } from './tools.ts'
 import { collectPath } from './transfer.ts'
 
 /** Private part of a `StoppedSandbox`, from which a later sandbox can start. */
@@ -63,16 +63,16 @@ export function stoppedPodOf(stopped: StoppedSandbox): StoppedPod {
   return pod
 }
 
-/** A sandbox with more files than this is not listed. */
+/** Maximum size of a listing. A sandbox with a longer one cannot be compared with its image. */
 const LISTING_MAX_BYTES = 256e6
-const LISTING_MS = 10 * 60_000
+const LISTING_TIMEOUT_MS = 10 * 60_000
 
 /** Lists all files of a sandbox outside of its mounts. No command may run in it meanwhile. */
 export async function listFiles(cluster: Cluster, pod: string): Promise<FileListing> {
   const { kubernetes, namespace } = cluster
-  const find = toolCommand('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')
+  const find = buildToolCommand('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')
   const stream = await openExec(kubernetes, { namespace, pod, container: MAIN }, find)
-  const timer = setTimeout(() => stream.close(), LISTING_MS)
+  const timer = setTimeout(() => stream.close(), LISTING_TIMEOUT_MS)
   try {
     const files = await parseListing(stream.output)
     await stream.code

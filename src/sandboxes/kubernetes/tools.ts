@@ -41,7 +41,7 @@ sed 's#/etc/ld.so.preload#${TOOLS_FOLDER}/preloa#' ${INSTALL_FOLDER}/ld-linux* >
 chmod 755 ${INSTALL_FOLDER}/ld.so`
 
 /** Returns the command line that runs a tool in a sandbox. */
-export const toolCommand = (program: ToolProgram, ...args: string[]): string[] => [
+export const buildToolCommand = (program: ToolProgram, ...args: string[]): string[] => [
   `${TOOLS_FOLDER}/ld.so`,
   '--library-path',
   TOOLS_FOLDER,
@@ -53,8 +53,8 @@ export const toolCommand = (program: ToolProgram, ...args: string[]): string[] =
 const CALL_FUNCTION = `call() { program=$1; shift; ${TOOLS_FOLDER}/ld.so --library-path ${TOOLS_FOLDER} "${TOOLS_FOLDER}/$program" "$@"; }\n`
 
 /** Returns the command line that runs a script with the tools. */
-export const scriptCommand = (script: string, ...args: string[]): string[] =>
-  toolCommand('sh', '-c', `${CALL_FUNCTION}${script}`, 'assay', ...args)
+export const buildScriptCommand = (script: string, ...args: string[]): string[] =>
+  buildToolCommand('sh', '-c', `${CALL_FUNCTION}${script}`, 'assay', ...args)
 
 /** Folder in which all volumes of a network are visible while they are filled. */
 export const VOLUMES_FOLDER = '/.assay-volumes'

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { type FilteredTar, filterTar, type TarFilterOptions } from '../kernel/filter-tar.ts'
 import { toPathParts } from '../kernel/sandbox-path.ts'
-import { uploadRefused } from '../kernel/upload-archive.ts'
+import { createUploadError } from '../kernel/upload-archive.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, type HELPER, MAIN } from './cluster.ts'
 import { collectErrors, openExec, runExec } from './exec-stream.ts'
-import { scriptCommand } from './tools.ts'
+import { buildScriptCommand } from './tools.ts'
 
 /** Timeout of copying all files of a sandbox. */
 export const TRANSFER_TIMEOUT_MS = 15 * 60_000
@@ -40,7 +40,8 @@ export async function unpackInto(
       yield chunk
     }
   }
-  const command = container === MAIN ? scriptCommand(UNPACK_SCRIPT, folder) : helperCommand(UNPACK_SCRIPT, folder)
+  const command =
+    container === MAIN ? buildScriptCommand(UNPACK_SCRIPT, folder) : buildHelperCommand(UNPACK_SCRIPT, folder)
   const { kubernetes, namespace } = cluster
   const target = { namespace, pod, container }
   const { output, errors } = await runExec(kubernetes, target, command, {
@@ -54,7 +55,7 @@ export async function unpackInto(
 }
 
 /** Returns the command line of a script in the helper container, where `call` runs the programs of its image. */
-const helperCommand = (script: string, ...args: string[]): string[] => [
+const buildHelperCommand = (script: string, ...args: string[]): string[] => [
   'sh',
   '-c',
   `call() { "$@"; }\n${script}`,
@@ -80,7 +81,7 @@ export async function requireFolders(cluster: Cluster, pod: string, targets: str
   if (paths.size === 0) return
   const found = await runScript(cluster, pod, CHECK_FOLDERS_SCRIPT, [...paths])
   const [, kind, path = ''] = /^(link|file) (.*)$/s.exec(found) ?? []
-  if (kind) throw uploadRefused(path, kind === 'link' ? 'is a link in the image' : 'is not a folder')
+  if (kind) throw createUploadError(path, kind === 'link' ? 'is a link in the image' : 'is not a folder')
 }
 
 /** Runs a script of our own in the main container and returns its output. */
@@ -93,7 +94,12 @@ export async function runScript(
 ): Promise<string> {
   const target = { namespace: cluster.namespace, pod, container: MAIN }
   const options = { input, timeoutMs: input ? TRANSFER_TIMEOUT_MS : SCRIPT_TIMEOUT_MS }
-  const { code, output, errors } = await runExec(cluster.kubernetes, target, scriptCommand(script, ...args), options)
+  const { code, output, errors } = await runExec(
+    cluster.kubernetes,
+    target,
+    buildScriptCommand(script, ...args),
+    options,
+  )
   if (code !== 0) throw new SandboxUnavailable(`A sandbox could not be set up: ${errors || `code ${code}`}`)
   return output.toString()
 }
@@ -118,7 +124,8 @@ export async function collectPath(
   const parts = toPathParts(path)
   const above = parts.slice(0, -1).map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
   const args = [posix.join('/', ...parts.slice(0, -1)), parts.at(-1) ?? '.', ...above]
-  const command = container === MAIN ? scriptCommand(PACK_SCRIPT, ...args) : helperCommand(PACK_SCRIPT, ...args)
+  const command =
+    container === MAIN ? buildScriptCommand(PACK_SCRIPT, ...args) : buildHelperCommand(PACK_SCRIPT, ...args)
   const { kubernetes, namespace } = cluster
   const stream = await openExec(kubernetes, { namespace, pod, container }, command)
   const errors = collectErrors(stream)

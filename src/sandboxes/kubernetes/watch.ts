@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type SandboxStopReason, toExit } from '../kernel/exit.ts'
+import { KILLED_CODE, type SandboxStopReason, toExit } from '../kernel/exit.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
@@ -121,14 +121,15 @@ async function runExecCommand(
   return { code, limit: bytes > limits.outputBytes ? 'output' : null, outputBytes: bytes }
 }
 
-const END_REPORT_MS = 5000
+/** Time that the cluster may take to report the end of a pod. */
+const END_REPORT_TIMEOUT_MS = 5000
 
 /** Explains why the connection to a sandbox was lost. Throws unless the sandbox itself ran into a limit. */
 async function explainLostConnection(
   { cluster, name }: WatchOptions,
   error: unknown,
 ): Promise<Pick<Exit, 'code' | 'limit'>> {
-  const deadline = performance.now() + END_REPORT_MS
+  const deadline = performance.now() + END_REPORT_TIMEOUT_MS
   // The cluster reports the end of a pod a moment after its streams have ended.
   while (performance.now() < deadline) {
     const pod = await findPod(cluster, name)
@@ -148,12 +149,10 @@ export function findPodLimit(status: PodStatus): Pick<Exit, 'code' | 'limit'> | 
   if (reason === 'Evicted' && /exceed.*(ephemeral|limit)/i.test(message)) return { code: null, limit: 'disk' }
   // The helper runs nothing of a task, but the connections and the output of the sandbox take its memory.
   if (status.containerStatuses?.some(({ state }) => state.terminated?.reason === 'OOMKilled'))
-    return { code: KILLED, limit: 'memory' }
+    return { code: KILLED_CODE, limit: 'memory' }
   if (reason === 'DeadlineExceeded') return { code: null, limit: 'seconds' }
   return undefined
 }
-
-const KILLED = 137
 
 /** Controls the first process of a sandbox. Everything in it ends when this connection ends, unless it is adoptable. */
 export type Supervisor = {

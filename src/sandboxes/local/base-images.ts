@@ -54,19 +54,22 @@ async function pull(
   name: string,
   options: PrepareOptions,
 ): Promise<StoredImage> {
-  if (!withBuildah) throw imageMissing(name)
+  if (!withBuildah) throw createImageMissingError(name)
   if (await leadsToPrivateRegistry(name, buildHosts, resolveName))
-    throw imageMissing(name, new Error('Registries in private networks must be listed in ASSAY_BUILD_HOSTS.'))
+    throw createImageMissingError(
+      name,
+      new Error('Registries in private networks must be listed in ASSAY_BUILD_HOSTS.'),
+    )
   // A registry that the operator lists is trusted, and may be reached by other ways than the proxy of builds.
   const pullOptions = isListedRegistry(name, buildHosts) ? options : { ...options, buildHosts }
   const image = await pullWithBuildah(store, name, pullOptions).catch((error: unknown) => {
-    throw error instanceof SandboxUnsupported ? error : imageMissing(name, error)
+    throw error instanceof SandboxUnsupported ? error : createImageMissingError(name, error)
   })
   await nameImage(store, name, image)
   return image
 }
 
-const imageMissing = (name: string, cause?: unknown): SandboxUnavailable =>
+const createImageMissingError = (name: string, cause?: unknown): SandboxUnavailable =>
   new SandboxUnavailable(
     `Image ${normalizeImageName(name)} not found${cause === undefined ? '' : ', and it could not be pulled'}. Import one: assay images import <folder or tar> --name ${name}. Or set ASSAY_ALLOW_HOST_BASE=1 to use the files of this machine in its place.`,
     { cause },

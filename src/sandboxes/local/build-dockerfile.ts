@@ -3,7 +3,7 @@ import { access, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
-import { allCgroupFolders, cgroupFolders, createCgroup, listProcesses, removeCgroup } from '../kernel/cgroup.ts'
+import { createCgroup, listAllCgroupFolders, listCgroupFolders, listProcesses, removeCgroup } from '../kernel/cgroup.ts'
 import { watchFolders } from '../kernel/disk.ts'
 import { refuseDangers, toClassicDockerfile } from '../kernel/dockerfile.ts'
 import { buildOnce, treeDigest } from '../kernel/prepare-image.ts'
@@ -79,7 +79,8 @@ export function buildWithLimits(
   return buildOnce(join(store.folder, key), { find: () => findCompleteBuild(store, key), build: buildAndSave, signal })
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000
+/** Time after which other processes remove the cgroup of a build, even if its owner may be alive. */
+const BUILD_LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /** Returns the limits of the cgroup of a build. Its time is limited by `prepareInTime`, its disk by `withBuildDisk`. */
 const toCgroupLimits = (limits: BuildLimits): SandboxLimits => ({
@@ -105,12 +106,12 @@ async function withBuildCgroup<T>(
   const records = join(host.store.folder, 'records')
   const record = await createRecord(records, {
     id,
-    deadline: Date.now() + DAY_MS,
-    cgroups: allCgroupFolders(layout, id),
+    deadline: Date.now() + BUILD_LIFETIME_MS,
+    cgroups: listAllCgroupFolders(layout, id),
   })
   try {
     await createCgroup(layout, id, toCgroupLimits(limits), 0)
-    const folders = cgroupFolders(layout, id)
+    const folders = listCgroupFolders(layout, id)
     const steps = folders.map((folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `)
     return await work({ cgroupPrefix: steps.join(''), processes: () => listProcesses(folders[0] ?? '') })
   } finally {

@@ -45,7 +45,7 @@ export async function hasBuildah(): Promise<boolean> {
 /** Folder of buildah in the store, whose layers are used in place. */
 const BUILDAH_FOLDER = 'buildah'
 
-const buildahCommand = (store: ImageStore, ...args: string[]): string =>
+const renderBuildahCommand = (store: ImageStore, ...args: string[]): string =>
   shellCommand(
     'buildah',
     '--root',
@@ -64,7 +64,7 @@ const buildahCommand = (store: ImageStore, ...args: string[]): string =>
  * Shell code after which buildah creates containers without netavark. buildah 1.39 refuses to without it, packages of
  * distributions only recommend it, and it is never started: builds use a network that exists.
  */
-function useNoNetavark(store: ImageStore): string {
+function renderNetavarkStub(store: ImageStore): string {
   const folder = join(store.folder, `${BUILDAH_FOLDER}-helpers`)
   const settings = `[engine]\nhelper_binaries_dir=[${JSON.stringify(folder)}]\n`
   return `if [ ! -d ${quote(folder)} ]; then
@@ -174,7 +174,7 @@ export async function buildWithBuildah(
       const allArgs = Object.entries({ ...args, ...buildArgs(env, dockerfile) })
       const argFlags = allArgs.flatMap(([name, value]) => ['--build-arg', `${name}=${value}`])
       // Output and errors of commands are logged in order.
-      return `${useNoNetavark(store)}${buildahCommand(store, 'build', ...flags, ...argFlags, context)} >&2`
+      return `${renderNetavarkStub(store)}${renderBuildahCommand(store, 'build', ...flags, ...argFlags, context)} >&2`
     }, options)
     return await readBuiltImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
   } finally {
@@ -186,11 +186,11 @@ const toBuiltName = (key: string): string => `localhost/assay-built:${key}`
 
 /** Removes built images, with the layers that no other image has. */
 export async function removeWithBuildah(store: ImageStore, keys: readonly string[]): Promise<void> {
-  const options = { signal: AbortSignal.timeout(SHORT_COMMAND_MS), onLog: () => {} }
-  await runInNamespaces(`${buildahCommand(store, 'rmi', ...keys.map(toBuiltName))} >&2`, options)
+  const options = { signal: AbortSignal.timeout(SHORT_COMMAND_TIMEOUT_MS), onLog: () => {} }
+  await runInNamespaces(`${renderBuildahCommand(store, 'rmi', ...keys.map(toBuiltName))} >&2`, options)
 }
 
-const SHORT_COMMAND_MS = 120_000
+const SHORT_COMMAND_TIMEOUT_MS = 120_000
 
 type PushTarget = {
   /** Repository and tag. */
@@ -211,7 +211,7 @@ export async function pushWithBuildah(
   const digestFile = join(store.folder, await newDraft())
   const flags = ['--authfile', authFile, '--digestfile', digestFile, `--tls-verify=${!insecure}`]
   try {
-    const push = buildahCommand(store, 'push', ...flags, toBuiltName(key), `docker://${reference}`)
+    const push = renderBuildahCommand(store, 'push', ...flags, toBuiltName(key), `docker://${reference}`)
     await runInNamespaces(`${push} >&2`, options)
     return (await readFile(digestFile, 'utf8')).trim()
   } finally {
@@ -221,10 +221,10 @@ export async function pushWithBuildah(
 
 /** Creates and mounts an empty container, so that missing rights or programs are found before the first build. */
 export async function testBuildah(store: ImageStore): Promise<void> {
-  const options = { signal: AbortSignal.timeout(SHORT_COMMAND_MS), onLog: () => {} }
-  const script = `${useNoNetavark(store)}container=$(${buildahCommand(store, 'from', 'scratch')})
-${buildahCommand(store, 'mount')} "$container" > /dev/null || code=$?
-${buildahCommand(store, 'rm')} "$container" > /dev/null
+  const options = { signal: AbortSignal.timeout(SHORT_COMMAND_TIMEOUT_MS), onLog: () => {} }
+  const script = `${renderNetavarkStub(store)}container=$(${renderBuildahCommand(store, 'from', 'scratch')})
+${renderBuildahCommand(store, 'mount')} "$container" > /dev/null || code=$?
+${renderBuildahCommand(store, 'rm')} "$container" > /dev/null
 exit "\${code:-0}"`
   await runInNamespaces(script, options)
 }
@@ -238,7 +238,7 @@ export async function pullWithBuildah(
   name: string,
   { buildHosts, ...options }: BuildahOptions & Partial<NetworkedOptions>,
 ): Promise<StoredImage> {
-  const command = buildahCommand(store, 'pull', '--quiet', registryName(name))
+  const command = renderBuildahCommand(store, 'pull', '--quiet', toRegistryName(name))
   const text = buildHosts
     ? await runInBuildNetwork(() => command, { ...options, buildHosts })
     : await runInNamespaces(command, options)
@@ -254,25 +254,25 @@ async function provideBaseImage(
   const [layer = ''] = image.layers
   if (layer.startsWith(BUILDAH_FOLDER)) return // pulled by buildah
   const label = image.digest.replace(':', '-')
-  const known = `localhost/assay-base:${label.slice(0, 40)}`
-  const tag = registryName(name)
+  const baseName = `localhost/assay-base:${label.slice(0, 40)}`
+  const tag = toRegistryName(name)
   const merge = shellCommand('mount', '-t', 'overlay', 'overlay', '-o', `ro,lowerdir=${image.layers.join(':')}`)
-  const script = `${useNoNetavark(store)}${shellCommand('cd', store.folder)}
-if ! ${buildahCommand(store, 'inspect', '--type', 'image', known)} > /dev/null 2>&1; then
-  container=$(${buildahCommand(store, 'from', 'scratch')})
-  target=$(${buildahCommand(store, 'mount')} "$container")
+  const script = `${renderNetavarkStub(store)}${shellCommand('cd', store.folder)}
+if ! ${renderBuildahCommand(store, 'inspect', '--type', 'image', baseName)} > /dev/null 2>&1; then
+  container=$(${renderBuildahCommand(store, 'from', 'scratch')})
+  target=$(${renderBuildahCommand(store, 'mount')} "$container")
   ${image.layers.length === 1 ? `source=${quote(layer)}` : `source=$(mktemp -d); ${merge} "$source"`}
   cp -a "$source/." "$target/"
-  ${buildahCommand(store, 'umount')} "$container" > /dev/null
-  ${buildahCommand(store, 'config', ...toConfigFlags(image))} "$container"
-  ${buildahCommand(store, 'commit', '--quiet', '--rm')} "$container" ${quote(known)} > /dev/null
+  ${renderBuildahCommand(store, 'umount')} "$container" > /dev/null
+  ${renderBuildahCommand(store, 'config', ...toConfigFlags(image))} "$container"
+  ${renderBuildahCommand(store, 'commit', '--quiet', '--rm')} "$container" ${quote(baseName)} > /dev/null
 fi
-${buildahCommand(store, 'tag', known, tag)}`
+${renderBuildahCommand(store, 'tag', baseName, tag)}`
   await runInNamespaces(script, options)
 }
 
 /** Returns the name that buildah looks up: with the registry, which defaults to Docker's. */
-export function registryName(name: string): string {
+export function toRegistryName(name: string): string {
   const full = normalizeImageName(name)
   const [first = '', ...rest] = full.split('/')
   if (rest.length === 0) return `docker.io/library/${full}`
@@ -285,20 +285,22 @@ const toConfigFlags = ({ env, workdir, user, entrypoint, command }: StoredImage)
   ...['--entrypoint', JSON.stringify(entrypoint), '--cmd', JSON.stringify(command)],
 ]
 
-type Layer = { id: string; parent?: string }
-type ImageEntry = { id: string; layer?: string }
+/** Entries in the metadata of containers/storage. The layer of an image is its topmost one. */
+type StorageLayer = { id: string; parent?: string }
+type StorageImage = { id: string; layer?: string }
 
 /** Reads an image of buildah in place: the metadata of containers/storage lists its layers, which are folders for overlay. */
 async function readBuiltImage(store: ImageStore, id: string, name = id): Promise<StoredImage> {
   const read = async (...path: string[]) =>
     JSON.parse(await readFile(join(store.folder, BUILDAH_FOLDER, ...path), 'utf8'))
-  const images: ImageEntry[] = await read('overlay-images', 'images.json')
-  const layers: Layer[] = await read('overlay-layers', 'layers.json')
+  const images: StorageImage[] = await read('overlay-images', 'images.json')
+  const layers: StorageLayer[] = await read('overlay-layers', 'layers.json')
   const chain: string[] = []
-  for (let next = images.find((image) => image.id === id)?.layer; next !== undefined; ) {
-    const current: string = next
-    chain.push(join(BUILDAH_FOLDER, 'overlay', current, 'diff'))
-    next = layers.find((layer) => layer.id === current)?.parent
+  const parents = new Map(layers.map((layer) => [layer.id, layer.parent]))
+  let layerId = images.find((image) => image.id === id)?.layer
+  while (layerId !== undefined) {
+    chain.push(join(BUILDAH_FOLDER, 'overlay', layerId, 'diff'))
+    layerId = parents.get(layerId)
   }
   if (chain.length === 0) throw new SandboxUnavailable(`The image ${id} that buildah built has no layers.`)
   // The store names a file with the configuration `=` and its key in base64.

@@ -15,7 +15,7 @@ import { buildShmArgs, FILTER_FD, SEAL_PROGRAM } from './bwrap.ts'
 import { asOrdinaryUser, refuseLinks, resolveSandboxAccount } from './files.ts'
 import { findBuild, type ImageStore, newDraft, type StoredImage, saveBuild, saveImage } from './image-store.ts'
 import { buildLauncherArgs, listHidden, listLauncherFiles } from './launcher.ts'
-import { filterPath, type Host, overlayOptions } from './machine.ts'
+import { formatOverlayOptions, type Host, toFilterPath } from './machine.ts'
 
 type BuiltInRequest = {
   dockerfile: Dockerfile
@@ -68,8 +68,8 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
       args: { ...toGlobalArgs(request.dockerfile), ...request.args },
       proxy: network?.env ?? {},
     }
-    for (const [at, instruction] of stage.instructions.entries())
-      if (at >= doneCount || instruction.keyword === 'ARG') await executeInstruction(state, instruction)
+    for (const [index, instruction] of stage.instructions.entries())
+      if (index >= doneCount || instruction.keyword === 'ARG') await executeInstruction(state, instruction)
     await namespaceProcess.end()
     const image = await saveLayer(host, state, request.key, folder)
     const prefixKey = await hashPrefix(request, stage.instructions)
@@ -83,7 +83,10 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   }
 }
 
-/** Finds the stored image that already contains the most of the first instructions, built from any Dockerfile. */
+/**
+ * Finds a stored image, of any Dockerfile, that was built with as many of the first instructions as possible. `doneCount`:
+ * the number of these instructions.
+ */
 async function chooseCachedPrefix(
   store: ImageStore,
   request: BuiltInRequest,
@@ -129,7 +132,7 @@ async function mountDraft(
     'overlay',
     'overlay',
     '-o',
-    `${layers},${overlayOptions(host.rootless)}`,
+    `${layers},${formatOverlayOptions(host.rootless)}`,
     `${draft}/root`,
   )
   await namespaceProcess.runOrThrow(
@@ -310,7 +313,8 @@ async function buildChownArgs(root: string, owner: string): Promise<string[]> {
 /** Capabilities of RUN. An agent has fewer: installing packages sets file capabilities and uses chroot. */
 const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
 
-const OUTPUT_SHOWN_MAX = 2000
+/** Number of characters of a command's output that its error quotes. */
+const OUTPUT_SHOWN_CHARACTERS = 2000
 
 /** Executes RUN in its own namespaces, with the network of the build. */
 async function runCommand(state: BuildState, { text, exec, line }: DockerfileInstruction): Promise<void> {
@@ -336,12 +340,12 @@ async function runCommand(state: BuildState, { text, exec, line }: DockerfileIns
     ...(exec ?? ['/bin/sh', '-c', text]),
   ]
   const { code, text: output } = await namespaceProcess.run(
-    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.cgroupPrefix}exec ${shellCommand(...args)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
+    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.cgroupPrefix}exec ${shellCommand(...args)} ${FILTER_FD}< ${quote(toFilterPath(host.store))} )`,
   )
   for (const logLine of output.split('\n').filter(Boolean)) onLog(logLine)
   if (code === 0) return
   throw new SandboxUnavailable(
-    `Line ${line} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-OUTPUT_SHOWN_MAX)}`,
+    `Line ${line} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-OUTPUT_SHOWN_CHARACTERS)}`,
   )
 }
 

@@ -7,7 +7,7 @@ import { findProcess } from '../kernel/ownership.ts'
 import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import {
-  controlProcesses,
+  countControlProcesses,
   hasStarted,
   type Launch,
   type Launched,
@@ -16,7 +16,7 @@ import {
   STARTED_FILE,
 } from './launch.ts'
 import { buildInitArgs, buildLauncherArgs, listHidden, STARTED_FD } from './launcher.ts'
-import { filterPath } from './machine.ts'
+import { toFilterPath } from './machine.ts'
 import { openInput } from './process-io.ts'
 
 /** Processes of bubblewrap: its monitor and the first process. */
@@ -97,7 +97,7 @@ function buildScript(launch: Launch): string {
   const files = [
     ...[`${FD.status}>&1`, `> ${file('output')}`, '2>&1', `< ${spec.input.length === 0 ? '/dev/null' : file('input')}`],
     `${FD.started}> ${file(STARTED_FILE)}`,
-    ...[`${FD.args}< ${file('args')}`, `${FD.filter}< ${quote(filterPath(host.store))}`],
+    ...[`${FD.args}< ${file('args')}`, `${FD.filter}< ${quote(toFilterPath(host.store))}`],
     ...(hasGate ? [`${FD.gate}<> ${file('gate')}`] : []),
   ]
   return [
@@ -105,7 +105,7 @@ function buildScript(launch: Launch): string {
     ...(hasGate ? [`mkfifo -m 600 ${file('gate')} && `] : []),
     '( ',
     ...cgroups.map((group) => `echo 0 > ${quote(join(group, 'cgroup.procs'))} && `),
-    `exec ${needsProcessLimit ? processLimit(spec.limits.pids + controlProcesses(spec)) : ''}${command} ${files.join(' ')} )`,
+    `exec ${needsProcessLimit ? renderProcessLimit(spec.limits.pids + countControlProcesses(spec)) : ''}${command} ${files.join(' ')} )`,
   ].join('')
 }
 
@@ -113,7 +113,8 @@ function buildScript(launch: Launch): string {
  * Limits processes without cgroups. The kernel counts processes per user in each user namespace, and each sandbox of an
  * ordinary user has one. Refusals are not reported.
  */
-const processLimit = (pids: number): string => `${shellCommand('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
+const renderProcessLimit = (pids: number): string =>
+  `${shellCommand('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
 
 async function buildOptions(launch: Launch): Promise<string[]> {
   const { root, spec, env, workdir } = launch

@@ -7,7 +7,7 @@ import { staysInside } from '../kernel/collect.ts'
 import { type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { runProgram } from '../kernel/run-program.ts'
 import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
-import { parseEntryPath, uploadRefused } from '../kernel/upload-archive.ts'
+import { createUploadError, parseEntryPath } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import type { ControlShell } from './control.ts'
 import { asOrdinaryUser, resolveSandboxAccount, rootOf } from './files.ts'
@@ -139,12 +139,12 @@ async function unpackEntry(upload: UploadTarget, entry: TarEntry): Promise<void>
       return writeFile(upload, path, entry)
     case 'SymbolicLink':
       if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget))
-        throw uploadRefused(entry.path, 'is a link out of the target')
+        throw createUploadError(entry.path, 'is a link out of the target')
       await removeExisting(upload, path, existing)
       await symlink(entry.linkTarget, join(upload.root, path))
       return setOwner(upload, path, entry)
     default:
-      throw uploadRefused(entry.path, `has the type ${entry.type}`)
+      throw createUploadError(entry.path, `has the type ${entry.type}`)
   }
 }
 
@@ -167,7 +167,7 @@ async function ensureFolder(
   metadata: FileMetadata,
 ): Promise<void> {
   if (existing && !existing.isDirectory())
-    throw uploadRefused(path, existing.isSymbolicLink() ? 'is a link in the image' : 'is not a folder')
+    throw createUploadError(path, existing.isSymbolicLink() ? 'is a link in the image' : 'is not a folder')
   upload.folders.add(path)
   if (existing) return
   await mkdir(join(upload.root, path))
@@ -181,7 +181,7 @@ async function removeExisting(
   path: string,
   existing: Stats | undefined,
 ): Promise<void> {
-  if (existing?.isDirectory()) throw uploadRefused(path, 'is a folder in the image')
+  if (existing?.isDirectory()) throw createUploadError(path, 'is a folder in the image')
   folders.delete(path)
   if (existing) await unlink(join(root, path))
 }

@@ -5,14 +5,16 @@ import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { findInside, readInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { type Host, overlayOptions } from './machine.ts'
+import { formatOverlayOptions, type Host } from './machine.ts'
 
 /** The files of one sandbox. Paths are relative to the store, except `folder`. */
 export type SandboxFiles = {
   folder: string
+  /** Mount point of all layers together. */
   root: string
   /** Layers of its changes, the latest first: its own upper layer, then those of its base filesystem. */
   changes: string[]
+  /** Layers of its image, the topmost first. */
   layers: string[]
   /** Disk image of the sandbox, where the kernel enforces its size. */
   disk: string | undefined
@@ -50,7 +52,7 @@ export async function mountFiles(
   const [upper = '', ...baseLayers] = files.changes
   const work = join(upper, '..', 'work')
   const lowers = [...baseLayers, ...files.layers].join(':')
-  const options = `lowerdir=${lowers},upperdir=${upper},workdir=${work},${overlayOptions(host.rootless)}`
+  const options = `lowerdir=${lowers},upperdir=${upper},workdir=${work},${formatOverlayOptions(host.rootless)}`
   await mkdir(join(host.store.folder, files.root), { recursive: true })
   for (const path of files.disk === undefined ? [upper, work] : []) {
     await mkdir(join(host.store.folder, path), { mode: 0o755 })

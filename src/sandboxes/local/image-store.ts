@@ -15,7 +15,8 @@ export type StoredImage = Image & { layers: string[]; binds?: string[] }
 /** Folder of the local provider. Overlay paths are relative to it, and short. */
 export type ImageStore = { folder: string }
 
-const NAME_LENGTH = 24
+/** Number of characters of a digest in the name of a layer. Overlay limits the length of all paths together. */
+const LAYER_NAME_LENGTH = 24
 
 /** Settings of an image without a configuration. */
 export const DEFAULT_SETTINGS: Omit<Image, 'digest'> = {
@@ -51,7 +52,7 @@ export async function createLayer(store: ImageStore, fillDraft: (draft: string) 
   await mkdir(draft)
   try {
     await fillDraft(draft)
-    const layer = join('layers', (await treeDigest(draft)).slice(0, NAME_LENGTH))
+    const layer = join('layers', (await treeDigest(draft)).slice(0, LAYER_NAME_LENGTH))
     await moveUnlessExists(draft, join(store.folder, layer))
     return layer
   } finally {
@@ -188,7 +189,8 @@ const readTexts = async (folder: string, names: readonly string[]): Promise<stri
   Promise.all(names.map((name) => readFile(join(folder, name), 'utf8').catch(() => '')))
 
 async function splitByAge(folder: string, unusedMs: number): Promise<{ old: string[]; young: string[] }> {
-  const [old, young]: [string[], string[]] = [[], []]
+  const old: string[] = []
+  const young: string[] = []
   for (const name of await listNames(folder)) {
     const ageMs = (await readAgeMs(join(folder, name))) ?? 0
     if (ageMs > unusedMs) old.push(name)

@@ -61,8 +61,9 @@ async function importTar(store: ImageStore, tar: string, name: string | undefine
 }
 
 /** Unpacks a tar into an empty folder. Safe: tar creates links that lead out of it last, so it writes nothing through them. */
-const unpack = async (tar: string, folder: string): Promise<void> =>
-  void (await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', folder, '-f', tar]))
+async function unpack(tar: string, folder: string): Promise<void> {
+  await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', folder, '-f', tar])
+}
 
 async function importArchive(store: ImageStore, archive: ImageArchive): Promise<StoredImage> {
   let layers: string[] = []

@@ -68,7 +68,7 @@ export const hasControl = ({ usesExec, command }: SandboxSpec): boolean => usesE
 /** Upper bound for the processes of the control shell: itself, and one per command that it has started. */
 const CONTROL_PROCESSES = 8
 
-export const controlProcesses = (spec: SandboxSpec): number => (hasControl(spec) ? CONTROL_PROCESSES : 0)
+export const countControlProcesses = (spec: SandboxSpec): number => (hasControl(spec) ? CONTROL_PROCESSES : 0)
 
 /** Builds the environment variables. Variables of the sandbox override those of the image, which override the defaults. */
 export function buildEnvironmentVariables(

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { boundingSet, type UserAccount } from '../kernel/accounts.ts'
+import { formatBoundingSet, type UserAccount } from '../kernel/accounts.ts'
 import type { LocalLauncher } from './machine.ts'
 
 /** Folder for our programs in the sandbox. It is in /dev, which is not part of the sandbox's collected files. */
@@ -43,7 +43,7 @@ export function buildLauncherArgs(launcher: LocalLauncher, account: UserAccount,
   return [
     ...buildProgramArgs(launcher, launcher.setpriv),
     ...buildIdentityArgs(account),
-    ...['--inh-caps', '-all', '--bounding-set', boundingSet(capabilities), '--'],
+    ...['--inh-caps', '-all', '--bounding-set', formatBoundingSet(capabilities), '--'],
   ]
 }
 

@@ -39,9 +39,10 @@ export type LocalLauncher = { loader: string; setpriv: string; sh: string; setsi
 /** Detects the capabilities of this machine. Throws SandboxUnavailable, with the fix, if the runtime does not work here. */
 export async function inspectHost(store: ImageStore, runtime: Runtime, log: Log): Promise<Host> {
   const machine = process.arch
-  if (machine !== 'x64' && machine !== 'arm64') throw localUnavailable(`the architecture ${machine} is not supported`)
+  if (machine !== 'x64' && machine !== 'arm64')
+    throw createUnavailableError(`the architecture ${machine} is not supported`)
   const rootless = process.geteuid?.() !== 0
-  if (rootless && runtime === 'runc') throw localUnavailable('runc is used as root only', 'use bwrap')
+  if (rootless && runtime === 'runc') throw createUnavailableError('runc is used as root only', 'use bwrap')
   await requireTools(runtime)
   const namespaceProcess = await startNamespaceProcess({ rootless, copyMountsOf: undefined, cwd: store.folder })
   try {
@@ -51,10 +52,10 @@ export async function inspectHost(store: ImageStore, runtime: Runtime, log: Log)
       await namespaceProcess.runOrThrow('Trying bubblewrap', shellCommand('bwrap', ...BWRAP_TEST_ARGS))
     const cgroups = await findLayout()
     if (runtime === 'runc' && !cgroups)
-      throw localUnavailable('runc needs cgroups, which this process cannot create', 'use bwrap')
+      throw createUnavailableError('runc needs cgroups, which this process cannot create', 'use bwrap')
     const hasNetworks =
       (await namespaceProcess.run(shellCommand('unshare', '--net', 'sh', '-c', NETWORK_TEST))).code === 0
-    await writeFile(filterPath(store), compileFilter(machine))
+    await writeFile(toFilterPath(store), compileFilter(machine))
     return {
       store,
       log,
@@ -89,13 +90,13 @@ const BWRAP_TEST_ARGS = [
 const NETWORK_TEST =
   'ip link add name br0 type bridge && ip link add name v0 type veth peer name v1 && ip link set dev v0 master br0'
 
-export const filterPath = (store: ImageStore): string => join(store.folder, 'seccomp.bpf')
+export const toFilterPath = (store: ImageStore): string => join(store.folder, 'seccomp.bpf')
 
 /** Returns mount options of overlay. An ordinary user needs `userxattr`; the others keep layers usable at other paths. */
-export const overlayOptions = (rootless: boolean): string =>
+export const formatOverlayOptions = (rootless: boolean): string =>
   rootless ? 'userxattr' : 'redirect_dir=off,metacopy=off,index=off'
 
-const localUnavailable = (reason: string, hint = 'use docker'): SandboxUnavailable =>
+const createUnavailableError = (reason: string, hint = 'use docker'): SandboxUnavailable =>
   new SandboxUnavailable(`The local sandbox does not work here: ${reason}. Instead, ${hint}.`)
 
 /** Checks that the runtime is still installed on a machine where it worked before. */
@@ -107,13 +108,13 @@ export async function requireRuntime(runtime: Runtime): Promise<void> {
     )
     if (isThere) return
   }
-  throw localUnavailable(`${runtime} is no longer installed`, `install ${runtime} or use docker`)
+  throw createUnavailableError(`${runtime} is no longer installed`, `install ${runtime} or use docker`)
 }
 
 async function requireTools(runtime: Runtime): Promise<void> {
   for (const program of [runtime, 'unshare', 'setpriv', 'mount']) {
     const { code } = await tryProgram(program, ['--version'])
-    if (code === 127) throw localUnavailable(`${program} is not installed`, `install ${program} or use docker`)
+    if (code === 127) throw createUnavailableError(`${program} is not installed`, `install ${program} or use docker`)
   }
 }
 
@@ -126,7 +127,7 @@ async function requireOverlay(
   await mkdir(folder)
   try {
     for (const name of ['lower', 'upper', 'work', 'root']) await mkdir(join(folder, name))
-    const options = `lowerdir=lower,upperdir=upper,workdir=work,${overlayOptions(rootless)}`
+    const options = `lowerdir=lower,upperdir=upper,workdir=work,${formatOverlayOptions(rootless)}`
     await runOrThrow(
       'Mounting an overlay',
       `cd ${quote(folder)} && ${shellCommand('mount', '-t', 'overlay', 'overlay', '-o', options, 'root')} && umount root`,
@@ -149,7 +150,7 @@ async function canMountLoop(store: ImageStore, run: NamespaceProcess['run']): Pr
 
 async function requireProgram(name: string): Promise<string> {
   const path = await findProgram(name)
-  if (path === undefined) throw localUnavailable(`${name} is not installed`, `install ${name} or use docker`)
+  if (path === undefined) throw createUnavailableError(`${name} is not installed`, `install ${name} or use docker`)
   return path
 }
 
@@ -161,7 +162,7 @@ async function requireLauncher(): Promise<LocalLauncher> {
   ])
   const files = await listLibraries([setpriv, sh, setsid])
   const loader = files.find((file) => basename(file).startsWith('ld-'))
-  if (loader === undefined) throw localUnavailable(`the libraries of ${setpriv} were not found`)
+  if (loader === undefined) throw createUnavailableError(`the libraries of ${setpriv} were not found`)
   return { loader, setpriv, sh, setsid, libraries: files.filter((file) => file !== loader) }
 }
 
@@ -174,6 +175,7 @@ type NamespacePool = {
   put(namespaceProcess: NamespaceProcess): Promise<void>
 }
 
+/** Maximum number of unused processes in the pool. */
 const UNUSED_MAX = 8
 
 function createNamespacePool(options: Pick<NamespaceOptions, 'rootless' | 'ownsProcesses'>): NamespacePool {

@@ -66,10 +66,10 @@ export async function openNetwork(host: Host, id: string): Promise<SandboxNetwor
   }
 }
 
-const disableIpv6 = (device: string): string =>
+const renderDisableIpv6 = (device: string): string =>
   `if [ -e /proc/sys/net/ipv6 ]; then echo 1 > /proc/sys/net/ipv6/conf/${device}/disable_ipv6; fi`
 
-const CREATE_BRIDGE = `${disableIpv6('default')} && ip link add name br0 type bridge && ip link set dev br0 up`
+const CREATE_BRIDGE = `${renderDisableIpv6('default')} && ip link add name br0 type bridge && ip link set dev br0 up`
 
 type OpenedNetwork = { id: string; folder: string; namespaceProcess: NamespaceProcess; record: SandboxRecord }
 
@@ -155,7 +155,7 @@ async function requireOwnNetwork(member: NamespaceProcess): Promise<void> {
 
 /** Script that sets up the network of a member. All users may listen on ports below 1024, as in a container. */
 const buildSetupScript = (address: string): string => `ip link set lo up
-${disableIpv6('eth0')}
+${renderDisableIpv6('eth0')}
 echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || true
 ip address add ${address}/16 dev eth0
 ip link set eth0 up`

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HOSTNAME, type UserAccount } from '../kernel/accounts.ts'
-import { cgroupFolders } from '../kernel/cgroup.ts'
+import { listCgroupFolders } from '../kernel/cgroup.ts'
 import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { quote, shellCommand } from '../kernel/shell.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
@@ -33,7 +33,7 @@ export async function planLaunch(context: LaunchContext): Promise<Launch> {
     folder: resources.files.folder,
     mounts,
     hostname: spec.network?.names[0] ?? HOSTNAME,
-    cgroups: host.cgroups === undefined ? [] : cgroupFolders(host.cgroups, spec.id),
+    cgroups: host.cgroups === undefined ? [] : listCgroupFolders(host.cgroups, spec.id),
     ...(await prepareCommand(context, { account, workdir })),
   }
 }
@@ -61,14 +61,14 @@ async function prepareCommand(
     })
   }
   return {
-    account: rootAccount(host.rootless),
+    account: createRootAccount(host.rootless),
     command: buildControlShellArgs(host.launcher),
     env: {},
     launcherFiles: [...files, ...listControlFiles(host.launcher, controlFolder(resources.files.folder))],
   }
 }
 
-const rootAccount = (rootless: boolean): UserAccount => ({
+const createRootAccount = (rootless: boolean): UserAccount => ({
   uid: 0,
   gid: 0,
   groups: rootless ? undefined : [0],

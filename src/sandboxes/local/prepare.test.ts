@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
 import { listBaseNames } from '../kernel/dockerfile.ts'
-import { registryName } from './buildah.ts'
+import { toRegistryName } from './buildah.ts'
 
 test('finds the base images of a Dockerfile through its variables and stages', () => {
   const text = `ARG TAG=1\nFROM a:\${TAG} AS one\nFROM one AS two\nFROM scratch\nFROM b/$TAG:\${NONE:-x}\nFROM a:1\n`
@@ -20,5 +20,5 @@ test.each([
   ['ghcr.io/lab/tool:1', 'ghcr.io/lab/tool:1'],
   ['localhost:5000/tool', 'localhost:5000/tool:latest'],
 ])('%s is looked up as %s', (name, full) => {
-  expect(registryName(name)).toBe(full)
+  expect(toRegistryName(name)).toBe(full)
 })

@@ -10,6 +10,7 @@ import { shellCommand } from '../kernel/shell.ts'
 import type { ImageStore } from './image-store.ts'
 import { createRecord } from './record.ts'
 
+/** Output of a command, which is being copied to a file. */
 export type Output = {
   /** Resolves when the last writer has closed the pipe. */
   ended: Promise<{ bytes: number }>
@@ -40,11 +41,12 @@ export async function copyOutput(pipe: string, file: string, maxBytes: number): 
     },
     async stopCopying() {
       const deadline = performance.now() + DRAIN_MS
-      for (let before = -1; before !== state.bytes && performance.now() < deadline; ) {
-        before = state.bytes
+      let bytesBefore: number
+      do {
+        bytesBefore = state.bytes
         await wait(QUIET_MS)
         await nextTurn()
-      }
+      } while (state.bytes !== bytesBefore && performance.now() < deadline)
       state.isStopped = true
       return { bytes: state.bytes }
     },
@@ -73,6 +75,7 @@ async function copyPipe(
   return { bytes: state.bytes }
 }
 
+/** Standard input of a command. `send` writes all of it. */
 export type Input = { send(): void; close(): void }
 
 /**
@@ -90,6 +93,7 @@ export async function openInput(pipe: string, content: string | Buffer): Promise
 /** Pool of named pipes. They are created many at a time, because each creation starts a process. `put` moves one to a path. */
 export type PipePool = { put(namespaceProcess: NamespaceProcess, path: string): Promise<void> }
 
+/** Number of pipes that are created at a time. */
 const BATCH_SIZE = 32
 const PIPES_PREFIX = 'pipes-'
 

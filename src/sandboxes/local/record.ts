@@ -2,7 +2,7 @@ import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'nod
 import { join } from 'node:path'
 import { findProcess, isAlive, type ProcessMark, requireSafeId } from '../kernel/ownership.ts'
 
-/** Information for removing a sandbox whose `engine` has died. Written before anything else is created. */
+/** A stored description of a sandbox, from which it can be removed if its `engine` has died. Written before anything else. */
 export type SandboxRecord = {
   id: string
   /** Process that started the sandbox. */

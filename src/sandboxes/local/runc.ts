@@ -123,14 +123,14 @@ const MASKED = [
 ]
 const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
-const mount = (type: string, destination: string, ...options: string[]): object => ({
+const buildMount = (type: string, destination: string, ...options: string[]): object => ({
   destination,
   type,
   source: type,
   options,
 })
 
-const bind = (source: string, destination: string, ...options: string[]): object => ({
+const buildBind = (source: string, destination: string, ...options: string[]): object => ({
   destination,
   type: 'bind',
   source,
@@ -139,8 +139,8 @@ const bind = (source: string, destination: string, ...options: string[]): object
 
 const toMount = (entry: LaunchMount): object =>
   entry.kind === 'folder'
-    ? bind(entry.source, entry.target, ...(entry.readOnly ? ['ro'] : []))
-    : mount(
+    ? buildBind(entry.source, entry.target, ...(entry.readOnly ? ['ro'] : []))
+    : buildMount(
         'tmpfs',
         entry.target,
         'nosuid',
@@ -150,11 +150,11 @@ const toMount = (entry: LaunchMount): object =>
       )
 
 const MOUNTS = [
-  mount('proc', '/proc', 'nosuid', 'noexec', 'nodev'),
-  mount('tmpfs', '/dev', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
-  mount('devpts', '/dev/pts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
-  mount('mqueue', '/dev/mqueue', 'nosuid', 'noexec', 'nodev'),
-  mount('sysfs', '/sys', 'nosuid', 'noexec', 'nodev', 'ro'),
+  buildMount('proc', '/proc', 'nosuid', 'noexec', 'nodev'),
+  buildMount('tmpfs', '/dev', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
+  buildMount('devpts', '/dev/pts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
+  buildMount('mqueue', '/dev/mqueue', 'nosuid', 'noexec', 'nodev'),
+  buildMount('sysfs', '/sys', 'nosuid', 'noexec', 'nodev', 'ro'),
 ]
 
 const NAMESPACES = ['pid', 'ipc', 'uts', 'mount', 'cgroup']
@@ -188,13 +188,13 @@ function buildRuncSettings(launch: Launch): object {
     },
     mounts: [
       ...MOUNTS,
-      mount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${spec.limits.shmMb}m`),
-      ...binds.map((path) => bind(path, path, 'ro')),
+      buildMount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${spec.limits.shmMb}m`),
+      ...binds.map((path) => buildBind(path, path, 'ro')),
       ...listHidden(binds).map((path) =>
-        mount('tmpfs', path, 'nosuid', 'noexec', 'nodev', 'ro', 'mode=0755', 'size=4k'),
+        buildMount('tmpfs', path, 'nosuid', 'noexec', 'nodev', 'ro', 'mode=0755', 'size=4k'),
       ),
-      ...launch.launcherFiles.map(({ source, target }) => bind(source, target, 'ro')),
-      bind(join(folder, 'output'), OUTPUT),
+      ...launch.launcherFiles.map(({ source, target }) => buildBind(source, target, 'ro')),
+      buildBind(join(folder, 'output'), OUTPUT),
       ...launch.mounts.map(toMount),
     ],
     hooks: buildHooks(launch),

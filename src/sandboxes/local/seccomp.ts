@@ -2,6 +2,7 @@ export type MachineKind = 'x64' | 'arm64'
 
 const EPERM = 1
 const ENOSYS = 38
+/** Return values of a filter: SECCOMP_RET_ALLOW, and SECCOMP_RET_ERRNO with an error number. */
 const ALLOW = 0x7fff0000
 const failWith = (errno: number): number => 0x00050000 | errno
 
@@ -77,7 +78,12 @@ function buildProgram(machine: MachineKind): Instruction[] {
   ]
 }
 
-const ociArgument = (index: number, value: number, op: string, valueTwo = 0): object => ({ index, value, valueTwo, op })
+const buildOciArgument = (index: number, value: number, op: string, valueTwo = 0): object => ({
+  index,
+  value,
+  valueTwo,
+  op,
+})
 
 /** Builds the filter as runc's settings; runc compiles it. */
 export function buildOciFilter(machine: MachineKind): object {
@@ -92,14 +98,14 @@ export function buildOciFilter(machine: MachineKind): object {
       ...listFlags(NAMESPACE_FLAGS).map((flag) => ({
         names: Object.keys(NAMESPACE_CALLS),
         ...refuse,
-        args: [ociArgument(0, flag, 'SCMP_CMP_MASKED_EQ', flag)],
+        args: [buildOciArgument(0, flag, 'SCMP_CMP_MASKED_EQ', flag)],
       })),
       ...Object.values(REFUSED_IOCTLS).map((request) => ({
         names: ['ioctl'],
         ...refuse,
-        args: [ociArgument(1, request, 'SCMP_CMP_EQ')],
+        args: [buildOciArgument(1, request, 'SCMP_CMP_EQ')],
       })),
-      { names: ['socket'], ...refuse, args: [ociArgument(0, AF_VSOCK, 'SCMP_CMP_EQ')] },
+      { names: ['socket'], ...refuse, args: [buildOciArgument(0, AF_VSOCK, 'SCMP_CMP_EQ')] },
     ],
   }
 }

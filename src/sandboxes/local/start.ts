@@ -1,6 +1,12 @@
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { allCgroupFolders, cgroupFolders, createCgroup, listProcesses, readLimitHits } from '../kernel/cgroup.ts'
+import {
+  createCgroup,
+  listAllCgroupFolders,
+  listCgroupFolders,
+  listProcesses,
+  readLimitHits,
+} from '../kernel/cgroup.ts'
 import { combineWatches, type DiskWatch, NO_WATCH, watchDisk, watchFolders } from '../kernel/disk.ts'
 import { type SandboxStopReason, toExit } from '../kernel/exit.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
@@ -20,7 +26,13 @@ import { openControl } from './control.ts'
 import { execIn, unpackUploads } from './exec.ts'
 import { mountFiles, planFiles, rootOf } from './files.ts'
 import { readImage } from './image-store.ts'
-import { controlProcesses, hasControl, type LocalRunningSandbox, release, type SandboxResources } from './launch.ts'
+import {
+  countControlProcesses,
+  hasControl,
+  type LocalRunningSandbox,
+  release,
+  type SandboxResources,
+} from './launch.ts'
 import type { Host } from './machine.ts'
 import { buildEnterNetworkArgs, joinNetwork, type LocalNetwork, localNetworkOf, toVolumeFolder } from './network.ts'
 import { planLaunch } from './plan-launch.ts'
@@ -36,8 +48,8 @@ const SPARE_PROCESSES = { bwrap: BWRAP_PROCESSES, runc: 1 }
 
 export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandbox> {
   const image = await readImage(host.store, spec.image.digest)
-  const foldersOf = host.runtime === 'runc' ? allCgroupFolders : cgroupFolders
-  const cgroups = host.cgroups === undefined ? [] : foldersOf(host.cgroups, spec.id)
+  const listFolders = host.runtime === 'runc' ? listAllCgroupFolders : listCgroupFolders
+  const cgroups = host.cgroups === undefined ? [] : listFolders(host.cgroups, spec.id)
   const deadline = Date.now() + spec.limits.seconds * 1000
   const record = await createRecord(join(host.store.folder, 'records'), { id: spec.id, deadline, cgroups })
   const resources: SandboxResources = {
@@ -84,7 +96,7 @@ async function createSandbox(
   const { files, record } = resources
   await mkdir(files.folder, { mode: 0o700 })
   if (host.cgroups)
-    await createCgroup(host.cgroups, spec.id, spec.limits, SPARE_PROCESSES[host.runtime] + controlProcesses(spec))
+    await createCgroup(host.cgroups, spec.id, spec.limits, SPARE_PROCESSES[host.runtime] + countControlProcesses(spec))
   logStep(host, spec, 'cgroup')
 
   const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
@@ -227,6 +239,7 @@ function buildRemoval(
   }
 }
 
+/** Number of bytes of a command's output that the error of a failed start quotes. */
 const OUTPUT_SHOWN_BYTES = 500
 
 type WatchedSandbox = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull: DiskWatch['isFull'] }
@@ -296,7 +309,7 @@ function listSharedFolders({ network }: SandboxSpec, mount: Mount): string[] {
 }
 
 const listSandboxProcesses = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
-  const [folder] = cgroups ? cgroupFolders(cgroups, id) : []
+  const [folder] = cgroups ? listCgroupFolders(cgroups, id) : []
   return folder === undefined ? [] : listProcesses(folder)
 }
 
