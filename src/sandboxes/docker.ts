@@ -15,7 +15,7 @@ import { isAbandoned, LABEL } from './kernel/ownership.ts'
 import { type Capabilities, type SandboxNetwork, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
 type DockerOptions = {
-  /** A function is called when the engine is first needed. It may throw SandboxUnavailable. */
+  /** If it is a function, it is called when the engine is first needed, and may throw SandboxUnavailable. */
   connection: DockerConnection | (() => Promise<DockerConnection>)
   /** Distinguishes servers that share an engine. Each removes only its own leftovers. */
   installation: string

@@ -59,7 +59,7 @@ export type PrepareOptions = {
   limits?: BuildLimits
   /** True if the default command of the image will be run, which some providers can find out only with more work. */
   needsCommand?: boolean | undefined
-  /** True if other builds begin with the layers of this image. It is then evicted after all others. */
+  /** True if other builds begin with the layers of this image. Such an image is evicted after all others. */
   isShared?: boolean | undefined
 }
 

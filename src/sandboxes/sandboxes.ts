@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PrunedPath, PruneOptions } from '../platform/data-folder.ts'
+import { hasCode } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { pruneBuiltImages } from './docker/built-images.ts'
@@ -17,8 +18,8 @@ import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './s
 const INSTALLATION_FILE = 'installation'
 
 /**
- * Returns the id of this installation among those that share an engine. It is created once per data folder and stored
- * there.
+ * Returns the id that distinguishes this installation from others that share an engine. The id is created once per data
+ * folder and stored there.
  */
 function readInstallationId(dataFolder: string): string {
   const path = join(dataFolder, INSTALLATION_FILE)
@@ -26,7 +27,7 @@ function readInstallationId(dataFolder: string): string {
   try {
     writeFileSync(path, randomBytes(6).toString('hex'), { flag: 'wx' })
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
   return readFileSync(path, 'utf8').trim()
 }
@@ -127,8 +128,8 @@ export type SandboxProviders = {
 const CREDENTIAL_PROVIDERS_MAX = 32
 
 /**
- * Opens the providers of a process: one per name and, for stored credentials, one per engine. They are kept, so that each
- * image is built once.
+ * Opens the providers of a process: one per name and, for stored credentials, one per engine. Providers are kept, so that
+ * each image is built once.
  */
 export function openSandboxProviders(names: readonly string[], options: ProviderOptions): SandboxProviders {
   const own = new Map(

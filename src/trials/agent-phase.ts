@@ -76,7 +76,8 @@ async function runOrSkipAgent(
     return await runAgent(context, environment, step, options)
   } catch (error) {
     context.request.signal.throwIfAborted()
-    if (previous === undefined || context.request.harness.isControl || !isSandboxFailure(error)) throw error
+    const hasAgentFiles = previous !== undefined && !context.request.harness.isControl
+    if (!hasAgentFiles || !isSandboxFailure(error)) throw error
     if (error instanceof EnvironmentNotReady) return retryAgent(context, environment, step, { ...options, previous })
     if (!(await isCausedByAgent(context, environment, step, previous))) throw error
     return skipAgent(context, environment, step, { previous, failure: error })

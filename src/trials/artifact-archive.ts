@@ -53,7 +53,8 @@ export async function unpackArtifact({ tar, target }: { tar: string; target: str
   for await (const entry of readTarEntries(createReadStream(tar))) {
     const [, ...rest] = entry.path.replace(/\/$/, '').split('/')
     const relativePath = rest.join('/')
-    if (entry.type === 'SymbolicLink' || (relativePath !== '' && findPathFault(relativePath) !== undefined)) {
+    const isUnsafeName = relativePath !== '' && findPathFault(relativePath) !== undefined
+    if (entry.type === 'SymbolicLink' || isUnsafeName) {
       leftOut.push(entry.path)
       await discardContent(entry)
       continue

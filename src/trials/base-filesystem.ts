@@ -110,7 +110,8 @@ export async function listCarriedPaths(
   const excluded = isSystemFolder(workdir) ? NEVER_CARRIED : [...NEVER_CARRIED, workdir]
   const found = new Map<string, FileChange['kind']>()
   for await (const { path, kind, isUnreadable } of changes) {
-    if (isUnreadable || excluded.some((other) => isWithin(path, other) || isWithin(other, path))) continue
+    const isExcluded = excluded.some((other) => isWithin(path, other) || isWithin(other, path))
+    if (isUnreadable || isExcluded) continue
     if (hasFolderAbove(found, path)) continue
     if (found.size >= CANDIDATES_MAX) return undefined
     found.set(path, kind)

@@ -207,7 +207,8 @@ async function tryCheat(
   const notApplicableCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
   for (let tried = 1; ; tried += 1) {
     const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness, notApplicableCode }))
-    if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
+    const isDecided = outcome === 'won' || outcome === 'does_not_apply'
+    if (isDecided || tried === tries) return { id, what, outcome, tries: tried }
   }
 }
 

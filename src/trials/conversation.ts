@@ -69,7 +69,7 @@ export async function runConversation(
   }
 }
 
-/** Runs a line. Each has an output file of its own, because a command that was given up may continue to write. */
+/** Runs a line of shell. Each line has its own output file, because a command that timed out may continue to write. */
 async function execLine(context: StepContext, running: RunningSandbox, name: string, options: SandboxCommand) {
   const seconds = Math.max(1, Math.min(options.seconds, COMMAND_SECONDS))
   const exit = await running.exec(name, { ...options, seconds, outputBytes: COMMAND_OUTPUT_BYTES, input: '' })

@@ -56,7 +56,7 @@ export function listHomeUploads(run: HarnessRun | undefined, ownership: FileOwne
 const PROBE_SECONDS = 60
 const PROBE_OUTPUT_BYTES = 10_000
 
-/** Combinations of image digest, bundle folders and probe command whose probe succeeded. It is not repeated for them. */
+/** Combinations of image digest, bundle folders and probe command for which the probe succeeded and is not repeated. */
 const workingCombinations = new Set<string>()
 
 /** Runs the bundle's probe in the image before anything is spent: the architecture or the C library may not match. */
@@ -82,7 +82,7 @@ export async function requireBundleRuns(context: StepContext, environment: Runni
   workingCombinations.add(combination)
 }
 
-/** Describes what a bundle needs of an image. This is known if it has a lock file, and otherwise read from its program. */
+/** Describes what a bundle needs of an image. Bundles with lock files need the same; the needs of others are read from their program. */
 async function describeNeeds({ parts, needs, probe: [program = ''] }: Bundle, mounts: Mount[]): Promise<string> {
   if (needs !== undefined) return needs
   if (parts.every((part) => 'lock' in part)) return 'It needs Linux with glibc, on the architecture of this machine.'

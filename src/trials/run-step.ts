@@ -38,8 +38,8 @@ export async function runStep(context: StepContext, step: TaskStep, options: Ste
       agent.exit = exit
     })
   } catch (error) {
-    if (error instanceof HarnessUnfit || error instanceof AgentLost || (await context.attributeFailure()) !== 'agent')
-      throw error
+    if (error instanceof HarnessUnfit || error instanceof AgentLost) throw error
+    if ((await context.attributeFailure()) !== 'agent') throw error
     return { record: toFailedRecord(context, step, agent.exit, error), sandbox: undefined, collected: [] }
   }
 }

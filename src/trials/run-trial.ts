@@ -285,7 +285,7 @@ type CompletedStep = {
   collected: CollectedArtifact[]
 }
 
-/** Runs the steps. Each starts with the files that the agent left in the one before, without files of its verifier. */
+/** Runs the steps. Each step starts with the files that the agent left in the step before, without those of the verifier. */
 async function runSteps(run: TrialRun, context: StepContext, environment: RunningEnvironment): Promise<void> {
   const { request, resources, steps } = run
   const { task, harness } = request

@@ -43,7 +43,7 @@ export type TrialRequest = {
   isProven?: boolean | undefined
   /** Exit code by which a cheat declares that it does not apply. Its step scores 0 and is not verified. */
   notApplicableCode?: number | undefined
-  /** Writes the agent's changes to the working directory as a patch. This takes a second sandbox. */
+  /** Writes the agent's changes to the working directory as a patch. Needs a second sandbox. */
   savesPatch?: boolean | undefined
   /** Workspace of the trial, whose archives leave threads to other workspaces. Undefined without a service. */
   workspaceId?: string | undefined

@@ -106,7 +106,7 @@ async function listPathsToCarry(
   return (await listCarriedPaths(from.changes(), workdir)) ?? []
 }
 
-/** Verifies only the artifacts, in the verifier's own environment. They have the paths that they had for the agent. */
+/** Verifies only the artifacts, in the verifier's own environment. Each has the same path as in the agent's sandbox. */
 export async function verifySeparately(
   context: StepContext,
   environment: RunningEnvironment,

@@ -106,7 +106,8 @@ async function collectWithout(
   const restoredHere = restored.filter((original) => isWithin(original.path, target))
   const found = isHidden(hidden, target) ? undefined : await raw.collect(path, caps)
   if (!found && restoredHere.length === 0) return undefined
-  if (found && restoredHere.length === 0 && !hidden.some((each) => isWithin(each, target))) return found
+  const hasHiddenFiles = hidden.some((each) => isWithin(each, target))
+  if (found && restoredHere.length === 0 && !hasHiddenFiles) return found
   const folder = posix.dirname(target)
   const toPath = (name: string): string => (target === '/' ? posix.join('/', name) : posix.join(folder, name))
   const leftOut = (found?.leftOut ?? []).filter((name) => !isHidden(hidden, toPath(name)))

@@ -159,7 +159,8 @@ function listChanges(before: PatchTree, after: PatchTree): FileDifference[] {
   const paths = [...new Set([...before.files.keys(), ...after.files.keys()])].sort()
   return paths.flatMap((path) => {
     const change = { path, before: before.files.get(path), after: after.files.get(path) }
-    if ((isInGitFolder(path) && !isGitControl(path)) || isUnchanged(change)) return []
+    const isGitData = isInGitFolder(path) && !isGitControl(path)
+    if (isGitData || isUnchanged(change)) return []
     const isKnown = (change.before || isAbsent(before, path)) && (change.after || isAbsent(after, path))
     return isKnown ? [change] : []
   })

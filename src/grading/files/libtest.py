@@ -31,7 +31,7 @@ class TestProgram:
             self.tests.append((found[1], STATUSES[found[2]]))
 
     def add_failure_line(self, line):
-        """Collects the output of failed tests. This untrusted text stands between the tests and the result."""
+        """Collects the output of failed tests, which is untrusted and printed between the list of tests and the result."""
         if found := FAILURE.match(line):
             self.failed_test = found[1]
         elif self.failed_test is not None and len(self.messages.get(self.failed_test, '')) < MESSAGE_CHARACTERS:

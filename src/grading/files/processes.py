@@ -169,7 +169,7 @@ def cpu_seconds_of(uid):
 
 
 def threads_of(pid):
-    """Returns the threads of a process. It looks dead once its first thread has ended, while others still run."""
+    """Returns the threads of a process. A process looks dead once its first thread has ended, even if others still run."""
     try:
         return [f'/proc/{pid}/task/{thread}' for thread in os.listdir(f'/proc/{pid}/task')]
     except OSError:

@@ -305,8 +305,11 @@ const unittest: Runner = {
   isFallback: true,
   detect: (tree) => hasFile(tree, (path) => PYTHON_TEST_FILE.test(path)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
-  command: ({ targets, seed, only = null }) =>
-    `${seed === null ? '' : `ASSAY_SEED=${seed} `}${only === null ? '' : `ASSAY_SELECTED="$ASSAY_TOOLS/${SELECTED_TESTS}" `}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${renderPaths(targets)}`,
+  command({ targets, seed, only = null }) {
+    const seedVariable = seed === null ? '' : `ASSAY_SEED=${seed} `
+    const selectedVariable = only === null ? '' : `ASSAY_SELECTED="$ASSAY_TOOLS/${SELECTED_TESTS}" `
+    return `${seedVariable}${selectedVariable}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${renderPaths(targets)}`
+  },
   prepare: [],
   exits: USUAL_EXITS,
   settings: [...PYTHON_SETTINGS, 'unittest/'],

@@ -89,7 +89,8 @@ const statOrUnsafe = (docker: Docker, containerId: string, path: string): Promis
  */
 async function statChanged({ upper }: ContainerLayers, path: string): Promise<FileKind | undefined> {
   const stats = (await findInside(upper, path))?.stats
-  if (stats === undefined || (stats.isCharacterDevice() && stats.rdev === 0)) return undefined
+  const isDeletionMark = stats?.isCharacterDevice() && stats.rdev === 0
+  if (stats === undefined || isDeletionMark) return undefined
   return { isFile: stats.isFile() && path !== LOOKUP_SETTINGS, isFolder: stats.isDirectory(), bytes: stats.size }
 }
 

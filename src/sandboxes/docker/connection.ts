@@ -9,7 +9,7 @@ import { SandboxUnavailable } from '../sandbox.ts'
 
 type SshDestination = { destination: string; port: number | null }
 
-/** Returns the arguments of ssh. It never prompts, and `--` keeps the destination from being parsed as an option. */
+/** Returns the arguments with which ssh never prompts. `--` keeps the destination from being parsed as an option. */
 export function buildSshArgs({ destination, port }: SshDestination): string[] {
   return [
     ...['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=30', '-T'],

@@ -76,8 +76,8 @@ export async function openEngine({
 }
 
 /**
- * Returns false for an engine of a stored credential. Its answers must not show that it is on this machine, because we
- * read and write the folders and processes that such an engine names. It is treated as remote.
+ * Returns false for an engine of a stored credential, which is treated as remote whatever it answers: if an engine is on
+ * this machine, Assay reads and writes the folders and processes that the engine names.
  */
 const isTrusted = (connection: DockerConnection): boolean => connection.kind !== 'tcp' || !connection.publicOnly
 

@@ -58,7 +58,7 @@ async function findImage(engine: DockerEngine, name: string): Promise<Image | un
   }
 }
 
-/** Returns the registry's name of an image. It may have several; that of the requested repository is preferred. */
+/** Returns the name of an image in a registry. Of several, that of the requested repository is preferred. */
 function toRegistryName(names: readonly string[], requested: string): Pick<Image, 'registryName'> {
   const repository = requested.replace(/[:@][^/]*$/, '')
   const registryName = names.find((each) => each.startsWith(`${repository}@`)) ?? names[0]

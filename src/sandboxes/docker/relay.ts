@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { ignoreCode } from '../../platform/errors.ts'
 import { LABEL } from '../kernel/ownership.ts'
 import { listenForPort } from '../kernel/ports.ts'
 import { buildRelayProgram } from '../kernel/relay-program.ts'
@@ -24,8 +25,8 @@ export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
   join(folder, 'ports', createHash('sha256').update(id).digest('hex').slice(0, 12))
 
 /**
- * Opens ports without root: a container in the sandbox's network forwards them. It runs a copy of this process's own
- * Node, mounted read-only, so that no image is needed.
+ * Opens ports without root: a container in the sandbox's network forwards them. The container runs a copy of this
+ * process's own Node, mounted read-only, so that no image is needed.
  */
 export async function openRelay(
   engine: DockerEngine,
@@ -144,9 +145,7 @@ async function createCopy(folder: string): Promise<NodeCopy> {
     for (const path of libraries) await copyFile(path, join(draft, basename(path)))
     await chmod(draft, 0o755)
     // Another process of this machine may have been faster.
-    await rename(draft, target).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-    })
+    await rename(draft, target).catch(ignoreCode('ENOTEMPTY', 'EEXIST'))
     return { folder: target, loader }
   } finally {
     await rm(draft, { recursive: true, force: true })

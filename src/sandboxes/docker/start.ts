@@ -188,7 +188,8 @@ async function writeWorkspace(
   { workspace, isTopLevel }: ContainerBase,
   id: string,
 ): Promise<Readable[]> {
-  if (workspace.length === 0 || !isTopLevel || !engine.isRoot) return workspace
+  const canWriteToLayer = isTopLevel && engine.isRoot
+  if (workspace.length === 0 || !canWriteToLayer) return workspace
   const { layers } = await inspect(engine, id)
   if (layers === undefined) return workspace
   for (const tar of workspace) {

@@ -108,7 +108,7 @@ async function collectThroughEngine(
   return undefined
 }
 
-/** Reads files through the engine, which looks up their owners in the account files. These are therefore repaired first. */
+/** Reads files through the engine, which looks up their owners in the account files. The account files are therefore repaired first. */
 async function readThroughEngine(
   { docker }: DockerEngine,
   { containerId: id, repairAccounts }: StoppedContainer,

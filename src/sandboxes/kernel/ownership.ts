@@ -25,7 +25,8 @@ const OWNER_IN_NAME = /^-(\d+)-(\d+)-/
 async function mayBeAlive(name: string, kind: string): Promise<boolean> {
   const isOfKind = name.startsWith(`${kind}-`)
   const [, pid, startTime] = (isOfKind ? OWNER_IN_NAME.exec(name.slice(kind.length)) : null) ?? []
-  if (pid === undefined || startTime === undefined || startTime === UNKNOWN_START_TIME) return true
+  const isOwnerUnknown = pid === undefined || startTime === undefined || startTime === UNKNOWN_START_TIME
+  if (isOwnerUnknown) return true
   return isAlive({ pid: Number(pid), startTime })
 }
 

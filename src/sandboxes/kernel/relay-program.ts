@@ -31,7 +31,8 @@ const LINGER_MS = 5000, WELCOME_MS = 30000
 const PAUSE_MS = 20, PAUSE_MAX_MS = 500
 // Interval at which the socket of the worker is checked for a replacement.
 const WATCH_MS = 1000
-// A gateway answers, but has lost the connection. It is given up earlier, because others are found within a few tries.
+// Time after which a connection is given up if gateways answer that they do not know it. A gateway that knows it is found
+// within a few tries.
 const UNKNOWN_MS = Math.min(15000, RESUME_MS / 4)
 const UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n'
 
@@ -74,7 +75,7 @@ const readFrames = (socket, onFrame) => {
     size = bytes.length
   })
 }
-/** Closes a socket in order. It must be read meanwhile: otherwise a reset would discard the last bytes. */
+/** Closes a socket in order, and reads it meanwhile: otherwise a reset would discard the last bytes. */
 const closeSoon = (socket) => {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))

@@ -267,7 +267,7 @@ async function readImageAccounts(store: ImageStore, { layers }: StoredImage): Pr
   }
 }
 
-/** Deletes an image that was built, here and where the registry supports it there. Others are left alone. */
+/** Deletes a built image from this machine, and from the registry if it supports that. Other images are left alone. */
 export async function discardBuilt({ builder, images, log }: Cluster, { digest, registryName }: Image): Promise<void> {
   if (builder === undefined || registryName !== `${builder.settings.repository}@${digest}`) return
   images.delete(digest)

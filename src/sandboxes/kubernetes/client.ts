@@ -29,7 +29,7 @@ export class ApiRefusal extends Error {
 export type Kubernetes = {
   /** Sends a request and returns the JSON of the response. The type is not checked. */
   call<T>(method: KubernetesMethod, path: string, options?: KubernetesRequest): Promise<T>
-  /** Opens a WebSocket with the protocol of exec and attach. It is open when this returns. */
+  /** Opens a WebSocket with the protocol of exec and attach. Resolves when the socket is open. */
   openSocket(path: string, query: Record<string, string | string[]>): Promise<WebSocket>
   close(): void
 }

@@ -251,7 +251,7 @@ type RecorderStatus = {
   end: Promise<{ code: number; bytes: number }>
 }
 
-/** Reads the two lines of the recorder's status. Both promises reject when the stream ends before. */
+/** Reads the two lines of the recorder's status. A promise rejects if the stream ends before its line has arrived. */
 function readStatus(stream: ExecStream): RecorderStatus {
   const begun = Promise.withResolvers<Awaited<RecorderStatus['begun']>>()
   const end = Promise.withResolvers<Awaited<RecorderStatus['end']>>()

@@ -188,7 +188,8 @@ async function sendAuthorized(
   const first = await attempt(session.authorization)
   const answer = first.status === 401 ? await authorizeAndRepeat(outbound, settings, first, attempt) : first
   const location = answer.headers.get('location')
-  if (method !== 'GET' || answer.status < 300 || answer.status >= 400 || location === null) return answer
+  const isRedirect = answer.status >= 300 && answer.status < 400
+  if (method !== 'GET' || !isRedirect || location === null) return answer
   await answer.body?.cancel()
   const target = new URL(location, url)
   requireTls(settings, target)
@@ -299,7 +300,8 @@ async function toRegistryError(settings: RegistrySettings, answer: Response, act
   const host = registryHost(repository)
   const message = (await answer.text().catch(() => '')).replaceAll(/\s+/g, ' ').slice(0, MESSAGE_LENGTH_MAX)
   const { status } = answer
-  if (status === 401 && username === undefined && authFile === undefined)
+  const hasCredential = username !== undefined || authFile !== undefined
+  if (status === 401 && !hasCredential)
     return new SandboxUnavailable(
       `The image registry ${host} requires a credential. Set username and passwordFile, or authFile, of registry in the Kubernetes settings.`,
     )

@@ -22,7 +22,7 @@ const MESSAGE_KIND = { open: 0, data: 1, end: 2, close: 3 } as const
 
 /**
  * Program of the helper container, which shares the network of the sandbox. It carries all connections over its standard
- * input and output. Plain JavaScript, not compiled. Each argument is a port to listen on. In an adoptable sandbox it is
+ * input and output. Plain JavaScript, not compiled. Each argument is a port to listen on, or, in an adoptable sandbox,
  * the path of a socket, named after the port, to which the relay that outlives this program connects.
  */
 export const POD_RELAY_PROGRAM = `const net = require('node:net')

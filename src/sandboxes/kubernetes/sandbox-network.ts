@@ -96,7 +96,7 @@ const toHostname = (name: string): string =>
 
 /**
  * Adds a sandbox whose pod runs to its network. Afterwards all members know its names, and it reaches the others. Returns
- * the function that takes its names back. Others may remember them until the next member joins.
+ * the function that takes its names back. Other members may remember them until the next one joins.
  */
 export async function joinNetwork(
   cluster: Cluster,

@@ -67,7 +67,7 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
   return { init, ended, begin: () => openGate(folder) }
 }
 
-/** Lets the command start. It waits for a byte from this pipe, so that its ports are open before. */
+/** Lets the command start. Until its ports are open, the command waits for a byte from this pipe. */
 export async function openGate(folder: string): Promise<void> {
   await using gate = await open(join(folder, 'gate'), 'r+')
   await gate.writeFile('x')
@@ -75,7 +75,7 @@ export async function openGate(folder: string): Promise<void> {
 
 /**
  * Script that mounts bubblewrap read-only, once per namespace process. Root in the sandbox can open the executable of the
- * first process through `/proc/1/exe`. It cannot be written while it runs, but an agent could end it and then replace the
+ * first process through `/proc/1/exe`. A running program cannot be written, but an agent could end it and then replace the
  * program of this machine.
  */
 export const SEAL_PROGRAM = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `

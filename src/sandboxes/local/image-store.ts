@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile
 import { join } from 'node:path'
 import { z } from 'zod'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/data-folder.ts'
+import { ignoreCode } from '../../platform/errors.ts'
 import { buildOwnedPrefix } from '../kernel/ownership.ts'
 import { treeDigest } from '../kernel/prepare-image.ts'
 import { removeTree } from '../kernel/run-program.ts'
@@ -53,17 +54,11 @@ export async function createLayer(store: ImageStore, fillDraft: (draft: string) 
   try {
     await fillDraft(draft)
     const layer = join('layers', (await treeDigest(draft)).slice(0, LAYER_NAME_LENGTH))
-    await moveUnlessExists(draft, join(store.folder, layer))
+    await rename(draft, join(store.folder, layer)).catch(ignoreCode('ENOTEMPTY', 'EEXIST')) // stored already
     return layer
   } finally {
     await rm(draft, { recursive: true, force: true })
   }
-}
-
-async function moveUnlessExists(draft: string, target: string): Promise<void> {
-  await rename(draft, target).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-  })
 }
 
 export async function saveImage(store: ImageStore, image: Omit<StoredImage, 'digest'>): Promise<StoredImage> {
@@ -229,7 +224,8 @@ async function pruneLayers(folder: string, used: ReadonlySet<string>, isDryRun: 
   for (const name of await listNames(join(folder, 'layers'))) {
     const path = join(folder, 'layers', name)
     const stats = await stat(path).catch(() => undefined)
-    if (used.has(join('layers', name)) || !stats || Date.now() - stats.ctimeMs < STORING_TIME_MS) continue
+    const isNew = !stats || Date.now() - stats.ctimeMs < STORING_TIME_MS
+    if (isNew || used.has(join('layers', name))) continue
     pruned.push({ path, bytes: await measureBytes(path).catch(() => 0) })
     if (!isDryRun) await removeLayer(folder, path)
   }

@@ -49,7 +49,7 @@ export function buildLauncherArgs(launcher: LocalLauncher, account: UserAccount,
 
 /**
  * Returns the setpriv options for an account. setpriv looks up even numeric ids in the sandbox's account files, which the
- * agent may have replaced by pipes. It already runs as root, so for root it gets no ids and reads no file.
+ * agent may have replaced by pipes. setpriv already runs as root, so for root it gets no ids and reads no file.
  */
 function buildIdentityArgs(account: UserAccount): string[] {
   const { uid, gid, groups } = account

@@ -64,7 +64,7 @@ async function addFiles(
   return built
 }
 
-/** Reports whether buildah can be used. It needs more rights than an ordinary user has in one user namespace. */
+/** Reports whether buildah can be used. buildah needs more rights than an ordinary user has in one user namespace. */
 const canUseBuildah = async ({ rootless }: Host, useBuildah: boolean): Promise<boolean> =>
   useBuildah && !rootless && (await hasBuildah())
 

@@ -1,5 +1,6 @@
 import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { hasCode } from '../../platform/errors.ts'
 import { findProcess, isAlive, type ProcessMark, requireSafeId } from '../kernel/ownership.ts'
 
 /** A stored description of a sandbox, from which it can be removed if its `engine` has died. Written before anything else. */
@@ -34,7 +35,7 @@ export async function createRecord(
     // Unlike rename, link fails if the record already exists.
     await link(draft, recordPath(folder, record.id))
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
     throw new Error(`Sandbox ${record.id} already exists.`)
   } finally {
     await rm(draft)
@@ -80,7 +81,8 @@ async function readRecord(path: string): Promise<SandboxRecord | undefined> {
 async function removeOldDraft(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   const writer = await findProcess(Number(DRAFT_NAME.exec(path)?.[1] ?? 0))
-  if (found && (!writer || Date.now() - found.mtimeMs > WRITE_TIMEOUT_MS)) await rm(path, { force: true })
+  const isOld = found !== undefined && Date.now() - found.mtimeMs > WRITE_TIMEOUT_MS
+  if (found && (!writer || isOld)) await rm(path, { force: true })
 }
 
 const recordPath = (folder: string, id: string): string => join(folder, `${id}${EXTENSION}`)

@@ -163,8 +163,10 @@ async function openNamespaceProcess(
   localNetwork: LocalNetwork | undefined,
 ): Promise<NamespaceProcess> {
   const { rootless, runtime } = host
-  const needsOwnProcess = earlier && (rootless || !(await usesStoreOnly(host, spec, earlier)))
-  if (!rootless && !localNetwork && !needsOwnProcess) return host.namespacePool.take()
+  if (!rootless && !localNetwork) {
+    const needsEarlierMounts = earlier !== undefined && !(await usesStoreOnly(host, spec, earlier))
+    if (!needsEarlierMounts) return host.namespacePool.take()
+  }
   return startNamespaceProcess({
     rootless,
     copyMountsOf: earlier?.namespaceProcess,
@@ -211,7 +213,7 @@ type SandboxLineage = { stopped: StoppedFiles; earlier: StoppedFiles | undefined
 
 /**
  * Builds the method `remove` of a sandbox. While later sandboxes use its layers, `remove` returns before the files are
- * gone. They are removed after the last of these sandboxes, whose `remove` waits for it.
+ * gone. The files are removed after the last of these sandboxes, whose `remove` waits for that.
  */
 function buildRemoval(
   { host, resources }: LocalRunningSandbox,
@@ -268,8 +270,9 @@ function watch(running: LocalRunningSandbox): WatchedSandbox {
       await running.output.finish()
       const { bytes } = await running.output.ended
       const hits = await readLimitHits(running.host.cgroups, spec.id)
-      const hasFailed = code === undefined && !hasStarted
-      if (hasFailed && stopReason === undefined && hits.memory === 0) throw await toStartFailure(running, errorOutput)
+      const hasNeverStarted = code === undefined && !hasStarted
+      const isExplained = stopReason !== undefined || hits.memory > 0
+      if (hasNeverStarted && !isExplained) throw await toStartFailure(running, errorOutput)
       return toExit({
         stopReason,
         code,

@@ -107,7 +107,7 @@ ${MAKEFILES}${NODE}${OTHERS}
 exit 0`,
 }
 
-/** Configuration of git that runs `$win`. It is not written by git, which the agent's sandbox may lack. */
+/** Configuration of git that runs `$win`. Written without git, which the agent's sandbox may lack. */
 const GIT_SETTINGS = `[core]
 	repositoryformatversion = 0
 	fsmonitor = $win
