@@ -3,21 +3,21 @@ import { findSourceLanguage, languages, OTHER_DEPENDENCY_FILES, OTHER_TESTS } fr
 /** Class of a file in the split of a change: `source` and `test` are applied, all others form the rest. */
 export type PathKind = 'source' | 'test' | 'docs' | 'generated' | 'dependencies' | 'ci' | 'other'
 
-const VENDORED = wordSet(
+const VENDORED_FOLDERS = toWordSet(
   'vendor node_modules third_party thirdparty 3rdparty bower_components site-packages godeps pods .yarn',
 )
-const GENERATED = wordSet('__generated__ generated dist')
-const TESTS = wordSet(
+const GENERATED_FOLDERS = toWordSet('__generated__ generated dist')
+const TEST_FOLDERS = toWordSet(
   'test tests __tests__ spec specs e2e testdata test-data __mocks__ __snapshots__ unittests test-d cypress',
 )
-const DOCS = wordSet('doc docs documentation website examples example demos samples')
-const CI = wordSet('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
+const DOCS_FOLDERS = toWordSet('doc docs documentation website examples example demos samples')
+const CI_FOLDERS = toWordSet('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
 
 const DEPENDENCY_FILES: ReadonlySet<string> = new Set([
   ...languages.flatMap(({ dependencyFiles }) => dependencyFiles),
   ...OTHER_DEPENDENCY_FILES,
 ])
-const CI_FILES = wordSet(
+const CI_FILES = toWordSet(
   '.travis.yml .gitlab-ci.yml azure-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml bitbucket-pipelines.yml',
   '.pre-commit-config.yaml codecov.yml .codecov.yml renovate.json tox.ini noxfile.py',
 )
@@ -34,7 +34,7 @@ const SUPPORT_NAMES = TEST_RULES.flatMap(({ support }) => support)
 
 /** Rules for test files as data for `grade.py`: folder names in lower case, patterns of file names, extensions. */
 export const testPaths: { folders: string[]; names: string[]; extensions: string[] } = {
-  folders: [...TESTS],
+  folders: [...TEST_FOLDERS],
   names: [...TEST_NAMES, ...SUPPORT_NAMES].map(({ source }) => source),
   extensions: TEST_RULES.flatMap(({ extensions }) => extensions),
 }
@@ -56,12 +56,15 @@ const isGoPackage = ({ folders, lowerName }: PathParts): boolean => folders[0] =
 const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
   [
     'generated',
-    (parts) => isInAnyFolder(parts, VENDORED) || isInAnyFolder(parts, GENERATED) || GENERATED_NAME.test(parts.name),
+    (parts) =>
+      isInAnyFolder(parts, VENDORED_FOLDERS) ||
+      isInAnyFolder(parts, GENERATED_FOLDERS) ||
+      GENERATED_NAME.test(parts.name),
   ],
   ['dependencies', ({ lowerName, name }) => DEPENDENCY_FILES.has(lowerName) || REQUIREMENTS.test(name)],
-  ['ci', (parts) => isInRootFolder(parts, CI) || CI_FILES.has(parts.lowerName)],
-  ['docs', (parts) => isInRootFolder(parts, DOCS) && !isGoPackage(parts)],
-  ['test', (parts) => isInAnyFolder(parts, TESTS) || isTestName(parts) || isSupportName(parts)],
+  ['ci', (parts) => isInRootFolder(parts, CI_FOLDERS) || CI_FILES.has(parts.lowerName)],
+  ['docs', (parts) => isInRootFolder(parts, DOCS_FOLDERS) && !isGoPackage(parts)],
+  ['test', (parts) => isInAnyFolder(parts, TEST_FOLDERS) || isTestName(parts) || isSupportName(parts)],
   ['docs', ({ name }) => DOCS_NAME.test(name)],
   ['source', ({ name }) => findSourceLanguage(name) !== undefined],
 ]
@@ -72,7 +75,7 @@ export function classifyPath(path: string): PathKind {
   return KINDS.find(([, matches]) => matches(parts))?.[0] ?? 'other'
 }
 
-const SUPPORT_FOLDERS = wordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
+const SUPPORT_FOLDERS = toWordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
 const SUPPORT_WORD = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks?|setup|common)([._-]|$)/i
 
 /** Returns true for a file that tests need and that contains no test itself. */
@@ -87,6 +90,6 @@ function splitPath(path: string): PathParts {
   return { folders, lowerName, name: path.slice(path.lastIndexOf('/') + 1) }
 }
 
-function wordSet(...lines: string[]): ReadonlySet<string> {
+function toWordSet(...lines: string[]): ReadonlySet<string> {
   return new Set(lines.flatMap((line) => line.split(' ')))
 }

@@ -6,9 +6,12 @@ import { Outage } from '../platform/errors.ts'
 export type Capabilities = {
   /** Isolation between the sandbox and this machine, for example `runc`, `bwrap`, `docker:runc`, `docker:runsc`. */
   isolation: string
-  /** How connections to ports of a sandbox's loopback reach this process. With `none` it can have no ports. */
+  /**
+   * How connections to ports of a sandbox's loopback reach this process. `namespace`: this process listens in the network
+   * namespace of the sandbox. `relay`: a program beside the sandbox forwards them. `none`: sandboxes can have no ports.
+   */
   gatewayChannel: 'none' | 'namespace' | 'relay'
-  /** Limits that the kernel enforces. The provider polls the others, or does not enforce them. */
+  /** True for limits that the kernel enforces. `disk` is `hard` then, and `watched` if the provider measures it at intervals. */
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
   /** True when sandboxes can share a network, as the services of a compose file do. */
   networks: boolean
@@ -97,8 +100,7 @@ export type BaseFilesystem =
   | { kind: 'image' }
   /**
    * The image with these files and folders of the earlier sandbox, through the filter of `collect`. The earlier sandbox
-   * may have another image.
-   * Nothing at or under `without` is taken from it; files that the image has there may be present.
+   * may have another image. Nothing at or under `without` is taken from it; files of the image may be there.
    */
   | { kind: 'workspace'; from: StoppedSandbox; paths: string[]; without?: string[] }
   /** The image with all changes of the earlier sandbox except those under `without`. The image must be the same. */

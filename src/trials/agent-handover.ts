@@ -10,14 +10,14 @@ import {
 /** Passes a running agent from a process that died, or that stops, to the next one that runs the trial. */
 export type AgentHandover = {
   /** The agent that an earlier process left in a sandbox. Undefined if the agent must be started. */
-  agent: LeftAgent | undefined
+  agent: AdoptableAgent | undefined
   /** Stores that another process can adopt the agent in this sandbox. Does not fail: it is only needed if this one dies. */
   onAdoptable(sandboxId: string): Promise<void>
   /** Returns true if the trial was aborted because another process continues it. */
   isTakenOver(abortReason: unknown): boolean
 }
 
-type LeftAgent = {
+type AdoptableAgent = {
   sandboxId: string
   /** Time that the agent has used. */
   elapsedMs: number
@@ -64,7 +64,7 @@ export async function startOrAdopt(
  */
 async function adopt(
   provider: SandboxProvider,
-  { unattendedMs }: LeftAgent,
+  { unattendedMs }: AdoptableAgent,
   { limits, ...spec }: SandboxSpec,
 ): Promise<Sandbox> {
   const seconds = limits.seconds + unattendedMs / 1000

@@ -45,7 +45,7 @@ type FitCalibration = NetworkNeeds & {
 /** Stored with a task: its verify mode and the strength of its verifier. Plain data. */
 export type Calibration = UnfitCalibration | (FitCalibration & AssessedStrength)
 
-/** `weakness`: why it is not proven that the tests only read the submission. Null if it is. */
+/** `weakness`: why it is not proven that the tests only read the submission. Null if it is. `winners`: ids of cheats that passed. */
 type AssessedStrength = {
   strength: VerifierStrength
   weakness: string | null
@@ -173,6 +173,7 @@ type CheatTrialResult = {
   id: string
   what: string
   outcome: 'won' | 'lost' | 'errored' | 'does_not_apply'
+  /** Number of trials. */
   tries: number
 }
 

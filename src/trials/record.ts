@@ -45,8 +45,10 @@ export type StepRecord = {
   name: string | null
   agent: Exit | null
   verifier: Exit | null
+  /** Null without a verdict. */
   reward: number | null
   rewards: Record<string, number>
+  /** Why there is no verdict. Null if there is one. */
   error: string | null
   /** Names of tests that did not pass, as far as the verifier printed them. */
   failedTests?: string[] | undefined

@@ -11,6 +11,7 @@ import type { TaskVariables } from './variables.ts'
 
 export type TrialRequest = {
   task: Task
+  /** Digest of the task. */
   digest: string
   /** The task's own folder. It is only read. */
   folder: string
@@ -32,6 +33,7 @@ export type TrialRequest = {
    * the modes `grader`, `workspace` and `snapshot`: startup files too.
    */
   carried?: readonly string[] | undefined
+  /** Values for the variables that the files of the task name. */
   variables: TaskVariables
   signal: AbortSignal
   onPhase: (phase: 'prepare' | 'agent' | 'verify', step: string | null) => void

@@ -46,6 +46,7 @@ export type StepVerdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | '
   carried?: readonly string[] | undefined
 }
 
+/** Modes in which the agent's files reach the tests only through the submission guard. */
 const STRICT_MODES: readonly VerifyMode[] = ['grader', 'workspace', 'snapshot']
 
 const FALLBACK_NOTES = {

@@ -41,7 +41,7 @@ export type DockerEngine = {
   /** Maximum size of all images of the engine. Built images are evicted above it. */
   imageDiskBytes: number | undefined
   gatewayChannel: Capabilities['gatewayChannel']
-  /** Derived images that exist or are being created. */
+  /** Images that this process builds or derives from others, by their tag or the digest of their inputs. */
   images: Map<string, Promise<string>>
   /** Account files of images, by digest. */
   accounts: Map<string, Promise<AccountFiles>>
