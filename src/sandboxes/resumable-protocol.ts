@@ -62,7 +62,7 @@ export function createFrameReader(onFrame: (type: number, payload: Buffer) => bo
     size += chunk.length
     if (size < needed) return true
     let bytes = Buffer.concat(chunks)
-    for (needed = frameBytes(bytes); bytes.length >= needed; needed = frameBytes(bytes)) {
+    for (needed = computeFrameBytes(bytes); bytes.length >= needed; needed = computeFrameBytes(bytes)) {
       if (needed > FRAME_BYTES_MAX || !onFrame(bytes.readUInt8(), bytes.subarray(HEADER_BYTES, needed))) return false
       bytes = bytes.subarray(needed)
     }
@@ -75,5 +75,5 @@ export function createFrameReader(onFrame: (type: number, payload: Buffer) => bo
 const FRAME_BYTES_MAX = HEADER_BYTES + PAYLOAD_BYTES_MAX
 
 /** Returns the size of the first frame, or of its header if that is incomplete. */
-const frameBytes = (bytes: Buffer): number =>
+const computeFrameBytes = (bytes: Buffer): number =>
   bytes.length < HEADER_BYTES ? HEADER_BYTES : HEADER_BYTES + bytes.readUInt32BE(1)

@@ -1,5 +1,5 @@
 import type { Network } from '../harbor/task.ts'
-import { LOOPBACK, PROXY_PORT, proxyEnv } from '../sandboxes/egress/build-egress.ts'
+import { buildProxyEnv, LOOPBACK, PROXY_PORT } from '../sandboxes/egress/build-egress.ts'
 import { createEgress, type EgressOptions, type EgressSummary } from '../sandboxes/egress/egress.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
@@ -48,7 +48,7 @@ export function openNetwork(
   const egress = createEgress(network, options)
   return {
     ports: [{ port: PROXY_PORT, onConnection: egress.onConnection }],
-    env: proxyEnv(direct),
+    env: buildProxyEnv(direct),
     summary: () => ({ asked, given, hosts, egress: egress.summary() }),
     close: egress.close,
   }

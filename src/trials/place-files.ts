@@ -132,14 +132,14 @@ export async function findInTar(
   path: string,
 ): Promise<OriginalFile | undefined> {
   let found: OriginalFile | undefined
-  for await (const entry of readTarEntries(tar ?? emptyTar())) {
+  for await (const entry of readTarEntries(tar ?? createEmptyTar())) {
     const content = await readContent(entry, toName(entry) === name)
     found = content ? toOriginal(entry, path, content) : found
   }
   return found
 }
 
-export const emptyTar = (): Readable => Readable.from([tarEnd()], { objectMode: false })
+export const createEmptyTar = (): Readable => Readable.from([tarEnd()], { objectMode: false })
 
 /** Returns the path of an entry without a leading `./` and a trailing slash. */
 export const toName = ({ path }: Pick<TarEntry, 'path'>): string => path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')

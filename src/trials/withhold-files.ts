@@ -6,7 +6,7 @@ import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import type { SandboxSpec, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import {
-  emptyTar,
+  createEmptyTar,
   findInTar,
   listFoldersBetween,
   type OriginalFile,
@@ -124,7 +124,7 @@ async function* replaceEntries(
   isDropped: (entry: TarEntry) => boolean,
   added: readonly OriginalFile[],
 ): AsyncGenerator<Buffer> {
-  for await (const entry of readTarEntries(tar ?? emptyTar())) {
+  for await (const entry of readTarEntries(tar ?? createEmptyTar())) {
     if (isDropped(entry)) {
       await discardContent(entry)
       continue

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { tarEnd, tarFile } from '../sandboxes/kernel/tar-writer.ts'
-import { unifiedDiff, writePatch } from './write-patch.ts'
+import { buildUnifiedDiff, writePatch } from './write-patch.ts'
 
 const PLENTY = { remaining: 1e9 }
 
@@ -37,7 +37,7 @@ const texts = fc
 test('applying a diff to the first text gives the second, also with no effort left', () => {
   fc.assert(
     fc.property(texts, texts, fc.constantFrom(0, 50, 1e6), (before, after, remaining) => {
-      expect(applied(before, unifiedDiff(before, after, { remaining }))).toBe(after)
+      expect(applied(before, buildUnifiedDiff(before, after, { remaining }))).toBe(after)
     }),
     { numRuns: 500 },
   )
@@ -47,7 +47,7 @@ test('git applies the diff', () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-diff-'))
   fc.assert(
     fc.property(texts, texts, (before, after) => {
-      const hunks = unifiedDiff(before, after, PLENTY)
+      const hunks = buildUnifiedDiff(before, after, PLENTY)
       if (hunks === '') return
       writeFileSync(join(folder, 'x'), before)
       const input = `diff --git a/x b/x\n--- a/x\n+++ b/x\n${hunks}`
@@ -62,21 +62,21 @@ test('git applies the diff', () => {
 test('a diff is minimal, with three lines of context', () => {
   const lines = Array.from({ length: 20 }, (_, n) => `${n}\n`)
   const after = lines.with(4, 'four\n').toSpliced(15, 1)
-  expect(unifiedDiff(lines.join(''), after.join(''), PLENTY)).toBe(
+  expect(buildUnifiedDiff(lines.join(''), after.join(''), PLENTY)).toBe(
     '@@ -2,7 +2,7 @@\n 1\n 2\n 3\n-4\n+four\n 5\n 6\n 7\n@@ -13,7 +13,6 @@\n 12\n 13\n 14\n-15\n 16\n 17\n 18\n',
   )
-  expect(unifiedDiff('', 'a', PLENTY)).toBe('@@ -0,0 +1,1 @@\n+a\n\\ No newline at end of file\n')
-  expect(unifiedDiff('a\n', '', PLENTY)).toBe('@@ -1,1 +0,0 @@\n-a\n')
-  expect(unifiedDiff('a\n', 'a\n', PLENTY)).toBe('')
+  expect(buildUnifiedDiff('', 'a', PLENTY)).toBe('@@ -0,0 +1,1 @@\n+a\n\\ No newline at end of file\n')
+  expect(buildUnifiedDiff('a\n', '', PLENTY)).toBe('@@ -1,1 +0,0 @@\n-a\n')
+  expect(buildUnifiedDiff('a\n', 'a\n', PLENTY)).toBe('')
 })
 
 test('texts with nothing in common are replaced completely, in bounded time', () => {
   const text = (word: string) => Array.from({ length: 200_000 }, (_, n) => `${(n * 7919) % 100}${word}\n`).join('')
   const effort = { remaining: 1e7 }
-  const hunks = unifiedDiff(text('a'), text('b'), effort)
+  const hunks = buildUnifiedDiff(text('a'), text('b'), effort)
   expect(hunks.startsWith('@@ -1,200000 +1,200000 @@\n-0a\n')).toBe(true)
   expect(effort.remaining).toBeGreaterThan(-1e6)
-  expect(unifiedDiff('a\n', 'b\n', { remaining: -1e6 })).toBe('@@ -1,1 +1,1 @@\n-a\n+b\n')
+  expect(buildUnifiedDiff('a\n', 'b\n', { remaining: -1e6 })).toBe('@@ -1,1 +1,1 @@\n-a\n+b\n')
 })
 
 test('a patch names the changes that could not be read in time, and that there may be more', async () => {

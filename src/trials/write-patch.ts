@@ -270,7 +270,7 @@ function buildSection(
   effort: DiffEffort,
 ): string {
   const [a, b] = [quotePath(`a/${path}`), quotePath(`b/${path}`)]
-  const hunks = unifiedDiff(contents.before.get(path) ?? '', contents.after.get(path) ?? '', effort)
+  const hunks = buildUnifiedDiff(contents.before.get(path) ?? '', contents.after.get(path) ?? '', effort)
   const names = `--- ${before ? a : '/dev/null'}\n+++ ${after ? b : '/dev/null'}\n`
   return `diff --git ${a} ${b}\n${formatModes(before, after)}${hunks === '' ? '' : names + hunks}`
 }
@@ -310,7 +310,7 @@ const EDITS_MAX = 1000
 type DiffEffort = { remaining: number }
 
 /** Returns the hunks of a unified diff, or an empty text if nothing differs. */
-export function unifiedDiff(before: string, after: string, effort: DiffEffort): string {
+export function buildUnifiedDiff(before: string, after: string, effort: DiffEffort): string {
   const maxEditLength = Math.min(EDITS_MAX, Math.floor(Math.sqrt(Math.max(0, effort.remaining))))
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength })
   if (!patch) {

@@ -88,18 +88,18 @@ function createUnlockedNpm(freezeDay: string | undefined): PackageManager {
 function detectPackageManager(tree: TreeFacts): PackageManager {
   const declared = /^(pnpm|yarn|bun)@(\d+\.\d+\.\d+)\b/.exec(readPackageJson(tree).packageManager ?? '')
   const version = (manager: string): string | undefined => (declared?.[1] === manager ? declared[2] : undefined)
-  if (tree.paths.has('pnpm-lock.yaml')) return pnpm(version('pnpm') ?? '9')
-  if (tree.paths.has('yarn.lock')) return yarn(version('yarn') ?? (tree.paths.has('.yarnrc.yml') ? '4' : '1'))
+  if (tree.paths.has('pnpm-lock.yaml')) return createPnpm(version('pnpm') ?? '9')
+  if (tree.paths.has('yarn.lock')) return createYarn(version('yarn') ?? (tree.paths.has('.yarnrc.yml') ? '4' : '1'))
   const bunLock = listPresent(tree, 'bun.lock', 'bun.lockb')
-  return bunLock.length > 0 ? bun(version('bun') ?? '1', bunLock) : npm(tree)
+  return bunLock.length > 0 ? createBun(version('bun') ?? '1', bunLock) : createNpm(tree)
 }
 
-function npm(tree: TreeFacts): PackageManager {
+function createNpm(tree: TreeFacts): PackageManager {
   if (tree.paths.has('package-lock.json')) return NPM
   return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : createUnlockedNpm(findFreezeDay(tree))
 }
 
-const pnpm = (version: string): PackageManager => ({
+const createPnpm = (version: string): PackageManager => ({
   program: [`pnpm@${version}`],
   install: 'pnpm install --no-frozen-lockfile --ignore-scripts',
   rebuild: 'pnpm rebuild',
@@ -108,7 +108,7 @@ const pnpm = (version: string): PackageManager => ({
 })
 
 /** Returns the commands of Bun, which only installs packages: tests are run by Node. `bun test` is not supported. */
-const bun = (version: string, lock: string[]): PackageManager => ({
+const createBun = (version: string, lock: string[]): PackageManager => ({
   program: [`bun@${version}`],
   install: 'bun install --ignore-scripts',
   rebuild: REBUILD,
@@ -117,7 +117,7 @@ const bun = (version: string, lock: string[]): PackageManager => ({
 })
 
 /** Returns the commands of Yarn. Yarn 2 and later is a different program from Yarn 1. */
-const yarn = (version: string): PackageManager =>
+const createYarn = (version: string): PackageManager =>
   /^1\b/.test(version)
     ? {
         program: [`yarn@${version}`],

@@ -5,7 +5,7 @@ import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import { listBaseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
-import { prepareInTime, treeDigest } from '../kernel/prepare-image.ts'
+import { computeTreeDigest, prepareInTime } from '../kernel/prepare-image.ts'
 import { type ImageSettings, toImageSettings } from '../local/image-store.ts'
 import {
   type Image,
@@ -186,7 +186,7 @@ async function buildOnce(engine: DockerEngine, plan: BuildPlan, options: Prepare
     plan.text,
     plan.dockerfile,
     plan.additions?.files ?? [],
-    await treeDigest(plan.context),
+    await computeTreeDigest(plan.context),
     plan.target,
     Object.entries(plan.args).sort(),
   ]

@@ -20,7 +20,7 @@ export function openBuildEgress(allowedHosts: readonly AllowedHost[]): BuildEgre
   const egress = createEgress({ mode: 'public', hosts: [] }, { allowedHosts })
   return {
     port: { port: PROXY_PORT, onConnection: egress.onConnection },
-    env: { ...proxyEnv(), JAVA_TOOL_OPTIONS },
+    env: { ...buildProxyEnv(), JAVA_TOOL_OPTIONS },
     close(onLog) {
       egress.close()
       for (const { host, reason } of egress.summary().refused.first.slice(0, LOGGED_REFUSALS_MAX)) {
@@ -58,7 +58,7 @@ export function buildArgs(env: Record<string, string>, { stages }: Dockerfile): 
 export const LOOPBACK = 'localhost,127.0.0.1,::1'
 
 /** Returns the variables that announce the proxy on the loopback. Programs differ in the spelling they read. */
-export function proxyEnv(direct: string[] = []): Record<string, string> {
+export function buildProxyEnv(direct: string[] = []): Record<string, string> {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`
   const noProxy = [LOOPBACK, ...direct].join(',')
   return {

@@ -81,17 +81,17 @@ function rewrite(
   if (keyword !== 'COPY' && keyword !== 'ADD') return undefined
   const rest = flags.filter(({ name }) => name !== 'link')
   if (!keepCopies) return rewriteCopy({ ...instruction, flags: rest }, classic)
-  if (heredocs.length > 0) throw unsupported(instruction, `${keyword} <<`)
+  if (heredocs.length > 0) throw createUnsupportedError(instruction, `${keyword} <<`)
   return rest.length === flags.length ? undefined : [keyword, ...rest.map(formatFlag), instruction.text].join(' ')
 }
 
 function rewriteRun(instruction: DockerfileInstruction, shell: readonly string[]): string {
   const { text, exec, flags, heredocs } = instruction
   const unsupportedFlag = flags.find(({ name, value }) => !canBeOmitted(name, value ?? ''))
-  if (unsupportedFlag) throw unsupported(instruction, `RUN ${formatFlag(unsupportedFlag)}`)
+  if (unsupportedFlag) throw createUnsupportedError(instruction, `RUN ${formatFlag(unsupportedFlag)}`)
   const [first] = heredocs
   if (!first) return `RUN ${text}`
-  if (exec) throw unsupported(instruction, 'RUN <<')
+  if (exec) throw createUnsupportedError(instruction, 'RUN <<')
   const isScript = heredocs.length === 1 && ONLY_HEREDOC.test(text)
   if (isScript && first.content.startsWith('#!')) return `RUN ${JSON.stringify([...RUN_FILE, first.content])}`
   // The shell itself reads the here-documents of a command.
@@ -118,7 +118,7 @@ function canBeOmitted(name: string, value: string): boolean {
 function rewriteCopy(instruction: DockerfileInstruction, classic: ClassicDockerfile): string | undefined {
   const { keyword, flags, text, exec, heredocs, line } = instruction
   const unknown = flags.find(({ name }) => !['from', 'chown', 'chmod'].includes(name))
-  if (unknown) throw unsupported(instruction, `${keyword} --${unknown.name}`)
+  if (unknown) throw createUnsupportedError(instruction, `${keyword} --${unknown.name}`)
   const chmod = flags.find(({ name }) => name === 'chmod')
   const mode = chmod && parseMode(instruction, chmod.value ?? '')
   if (mode !== undefined && heredocs.length === 0) classic.modes = [...new Set([...classic.modes, mode])]
@@ -128,7 +128,7 @@ function rewriteCopy(instruction: DockerfileInstruction, classic: ClassicDockerf
     const heredoc = heredocs.find(({ name }) => word.startsWith('<<') && word.replace(HEREDOC_SIGNS, '') === name)
     if (!heredoc) return mode === undefined ? word : `${modeFolder(mode)}/${word.replace(/^\/+/, '')}`
     if (heredoc.isExpanded && /[$\\]/.test(heredoc.content))
-      throw unsupported(instruction, `${keyword} << with variables or backslashes`)
+      throw createUnsupportedError(instruction, `${keyword} << with variables or backslashes`)
     const path = `${ADDED_FOLDER}/line-${line}/${heredoc.name}`
     classic.files.push({ path, content: heredoc.content, mode: mode ?? PLAIN_FILE_MODE })
     return path
@@ -144,14 +144,14 @@ const HEREDOC_SIGNS = /^<<-?["']?|["']$/g
 
 function parseMode(instruction: DockerfileInstruction, value: string): number {
   const isFromStage = instruction.flags.some(({ name }) => name === 'from')
-  if (isFromStage || !/^[0-7]{3,4}$/.test(value)) throw unsupported(instruction, `COPY --chmod=${value}`)
+  if (isFromStage || !/^[0-7]{3,4}$/.test(value)) throw createUnsupportedError(instruction, `COPY --chmod=${value}`)
   return Number.parseInt(value, 8)
 }
 
 const formatFlag = ({ name, value }: DockerfileInstruction['flags'][number]): string =>
   value === null ? `--${name}` : `--${name}=${value}`
 
-const unsupported = ({ line }: DockerfileInstruction, feature: string): SandboxUnsupported =>
+const createUnsupportedError = ({ line }: DockerfileInstruction, feature: string): SandboxUnsupported =>
   new SandboxUnsupported(`Line ${line} of the Dockerfile: ${feature} needs BuildKit, which Assay does not use.`)
 
 /** A variable: `${NAME}`, `${NAME:-fallback}` or `$NAME`. */

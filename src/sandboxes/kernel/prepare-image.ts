@@ -52,7 +52,10 @@ type TreeDigestOptions = {
 }
 
 /** Returns a digest of a folder: names, types, modes, owners and contents. Times are ignored. */
-export async function treeDigest(folder: string, { ignoresOwners = false }: TreeDigestOptions = {}): Promise<string> {
+export async function computeTreeDigest(
+  folder: string,
+  { ignoresOwners = false }: TreeDigestOptions = {},
+): Promise<string> {
   const hash = createHash('sha256')
   await addEntry(hash, folder, '', ignoresOwners)
   return hash.digest('hex')

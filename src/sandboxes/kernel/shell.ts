@@ -5,4 +5,4 @@ export const STANDARD_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /** Builds a shell command from its words, each quoted. */
-export const shellCommand = (...words: string[]): string => words.map(quote).join(' ')
+export const renderCommand = (...words: string[]): string => words.map(quote).join(' ')

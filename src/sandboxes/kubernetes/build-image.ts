@@ -8,8 +8,8 @@ import { findLayout } from '../kernel/cgroup.ts'
 import { listBaseNames } from '../kernel/dockerfile.ts'
 import { startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { openScratchFolder } from '../kernel/ownership.ts'
-import { buildOnce, prepareInTime, treeDigest } from '../kernel/prepare-image.ts'
-import { shellCommand } from '../kernel/shell.ts'
+import { buildOnce, computeTreeDigest, prepareInTime } from '../kernel/prepare-image.ts'
+import { renderCommand } from '../kernel/shell.ts'
 import { resolveBases } from '../local/base-images.ts'
 import {
   type BuildHost,
@@ -22,10 +22,10 @@ import {
 import { buildWithBuildah, hasBuildah, pushWithBuildah, testBuildah } from '../local/buildah.ts'
 import { readAccountFiles } from '../local/files.ts'
 import {
+  createDraftPath,
   DRAFTS,
   ImageSettings,
   type ImageStore,
-  newDraft,
   openStore,
   type StoredImage,
   toImageSettings,
@@ -102,7 +102,7 @@ export async function prepareNamed(cluster: Cluster, name: string, options: Prep
  * is resolved by the first build. Workers may run as different users, so owners are left out.
  */
 async function computeTag({ text }: CheckedDockerfile, { context, target, args }: DockerfileContext): Promise<string> {
-  const files = await treeDigest(context, { ignoresOwners: true })
+  const files = await computeTreeDigest(context, { ignoresOwners: true })
   const parts = [text, files, target, Object.entries(args).sort(), process.arch]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
@@ -230,7 +230,7 @@ async function pushDraft(
 ): Promise<string> {
   const { repository, insecure } = settings
   // Drafts of dead workers are reaped.
-  const folder = join(store.folder, await newDraft())
+  const folder = join(store.folder, await createDraftPath())
   await mkdir(folder, { mode: 0o700 })
   try {
     const authFile = join(folder, 'auth.json')
@@ -251,14 +251,14 @@ async function pushDraft(
 /** Reads the account files of an image, from a mount of its layers in a namespace of its own. */
 async function readImageAccounts(store: ImageStore, { layers }: StoredImage): Promise<AccountFiles> {
   const namespaceProcess = await startNamespaceProcess({ rootless: false, copyMountsOf: undefined, cwd: store.folder })
-  const mountPoint = await newDraft()
+  const mountPoint = await createDraftPath()
   await mkdir(join(store.folder, mountPoint))
   try {
     // The last folder makes a valid mount of a single layer.
     const lower = [...layers, DRAFTS.folder].join(':')
     await namespaceProcess.runOrThrow(
       'Mounting an image',
-      shellCommand('mount', '-t', 'overlay', 'overlay', '-o', `ro,nosuid,nodev,lowerdir=${lower}`, mountPoint),
+      renderCommand('mount', '-t', 'overlay', 'overlay', '-o', `ro,nosuid,nodev,lowerdir=${lower}`, mountPoint),
     )
     return await readAccountFiles(join(namespaceProcess.root, store.folder, mountPoint))
   } finally {

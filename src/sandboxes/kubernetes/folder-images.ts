@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { create as pack } from 'tar'
 import { openScratchFolder } from '../kernel/ownership.ts'
-import { treeDigest } from '../kernel/prepare-image.ts'
+import { computeTreeDigest } from '../kernel/prepare-image.ts'
 import type { Mount } from '../sandbox.ts'
 import type { Cluster, ImageBuilder } from './cluster.ts'
 import type { ManifestContent } from './registry.ts'
@@ -68,7 +68,7 @@ async function prepareFolderImage(builder: ImageBuilder, temporary: string, sour
   const { settings, registry, folderDigests } = builder
   const { repository, nodeRepository = repository } = settings
   const folder = await realpath(source)
-  const digestOfFiles = folderDigests.get(folder) ?? (await treeDigest(folder, { ignoresOwners: true }))
+  const digestOfFiles = folderDigests.get(folder) ?? (await computeTreeDigest(folder, { ignoresOwners: true }))
   folderDigests.set(folder, digestOfFiles)
   const tag = `folder-${digestOfFiles}`
   const found = await registry.findManifest(tag)

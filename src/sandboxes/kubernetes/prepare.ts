@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { create as pack } from 'tar'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { type AccountFiles, resolveAccount } from '../kernel/accounts.ts'
-import { treeDigest } from '../kernel/prepare-image.ts'
+import { computeTreeDigest } from '../kernel/prepare-image.ts'
 import { type Image, type ImageSource, type PrepareOptions, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { prepareBuilt, prepareNamed } from './build-image.ts'
 import { type Cluster, type ClusterImage, MAIN, podName } from './cluster.ts'
@@ -142,7 +142,7 @@ async function addFolder(
   const prepared = cluster.images.get(image.digest)
   if (prepared === undefined) throw new Error(`The image ${image.digest} is not prepared.`)
   if (folder === null || (await readdir(folder)).length === 0) return { ...image, workdir: target }
-  const key = [image.digest, target, await treeDigest(folder)]
+  const key = [image.digest, target, await computeTreeDigest(folder)]
   const digest = `sha256:${createHash('sha256').update(JSON.stringify(key)).digest('hex')}`
   if (!cluster.images.has(digest)) {
     await mkdir(cluster.folder, { recursive: true, mode: 0o700 })

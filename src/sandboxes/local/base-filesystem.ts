@@ -7,7 +7,7 @@ import { openFolderAsBytes } from '../kernel/changes.ts'
 import { staysInside } from '../kernel/collect.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { findInside, type HostPath, toPathParts } from '../kernel/sandbox-path.ts'
-import { shellCommand } from '../kernel/shell.ts'
+import { renderCommand } from '../kernel/shell.ts'
 import { type BaseFilesystem, type SandboxSpec, SandboxUnsupported } from '../sandbox.ts'
 import { refuseLinks, rootOf, type SandboxFiles } from './files.ts'
 import type { Host } from './machine.ts'
@@ -91,10 +91,10 @@ const toChangeFolder = (host: Host, stopped: StoppedFiles, change: string): stri
  * again. If a file has reached the maximum number of links, everything is copied.
  */
 function buildCopyCommand(stopped: StoppedFiles, source: string, target: string): string {
-  const copy = shellCommand('cp', '-a', '-T', '--', source, target)
+  const copy = renderCommand('cp', '-a', '-T', '--', source, target)
   if (stopped.files.disk !== undefined) return copy
-  const clear = shellCommand('rm', '-rf', '--', target)
-  return `${shellCommand('cp', '-a', '--link', '-T', '--', source, target)} > /dev/null 2>&1 || { ${clear} && ${copy}; }`
+  const clear = renderCommand('rm', '-rf', '--', target)
+  return `${renderCommand('cp', '-a', '--link', '-T', '--', source, target)} > /dev/null 2>&1 || { ${clear} && ${copy}; }`
 }
 
 type WorkspaceBase = Extract<BaseFilesystem, { kind: 'workspace' }>
@@ -131,7 +131,7 @@ async function copyChangesExcept(context: BaseContext, stopped: StoppedFiles, wi
     for (const path of without) {
       const changed = await findFirstChange(target, path)
       if (changed)
-        await namespaceProcess.runOrThrow('Copying a snapshot', shellCommand('rm', '-rf', '--', changed.path))
+        await namespaceProcess.runOrThrow('Copying a snapshot', renderCommand('rm', '-rf', '--', changed.path))
     }
   })
 }
@@ -185,7 +185,7 @@ async function removePaths(
     if (await findInside(folder.visible, path))
       await namespaceProcess.runOrThrow(
         'Filtering a workspace',
-        shellCommand('rm', '-rf', '--', join(folder.inside, ...toPathParts(path))),
+        renderCommand('rm', '-rf', '--', join(folder.inside, ...toPathParts(path))),
       )
 }
 
@@ -198,13 +198,13 @@ async function replacePath(
   const root = rootOf(host, namespaceProcess, files)
   await refuseLinks(root, parts.slice(0, -1).join('/'))
   const target = join(host.store.folder, files.root, ...parts)
-  await namespaceProcess.runOrThrow('Copying a workspace', shellCommand('rm', '-rf', '--', target))
+  await namespaceProcess.runOrThrow('Copying a workspace', renderCommand('rm', '-rf', '--', target))
   if (!(await findInside(stopped.root, path))) return
 
   const source = join(host.store.folder, stopped.files.root, ...parts)
   const steps = [
-    shellCommand('mkdir', '-p', '--', dirname(target)),
-    shellCommand('cp', '-a', '-T', '--', source, target),
+    renderCommand('mkdir', '-p', '--', dirname(target)),
+    renderCommand('cp', '-a', '-T', '--', source, target),
   ]
   await namespaceProcess.runOrThrow('Copying a workspace', steps.join(' && '))
   for (const uncollectable of await listUncollectable(join(root, ...parts), parts.at(-1) ?? '.', { isLayer: false }))
@@ -221,7 +221,7 @@ async function restoreFromImage({ host, namespaceProcess, files }: BaseContext, 
       const target = join(host.store.folder, files.root, ...toPathParts(path))
       await namespaceProcess.runOrThrow(
         'Restoring a protected path',
-        `${shellCommand('mkdir', '-p', dirname(target))} && ${shellCommand('cp', '-a', '-T', '--', original.path, target)}`,
+        `${renderCommand('mkdir', '-p', dirname(target))} && ${renderCommand('cp', '-a', '-T', '--', original.path, target)}`,
       )
       break
     }
@@ -285,7 +285,7 @@ async function whiteOut(
   }
   for (let first = 0; first < hidden.length; first += LINKS_MAX) {
     const device = join(files.folder, `deleted-${randomUUID()}`)
-    await namespaceProcess.runOrThrow('Filtering a workspace', shellCommand('mknod', device, 'c', '0', '0'))
+    await namespaceProcess.runOrThrow('Filtering a workspace', renderCommand('mknod', device, 'c', '0', '0'))
     for (const path of hidden.slice(first, first + LINKS_MAX)) await link(device, path)
   }
 }

@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { createCgroup, listAllCgroupFolders, listCgroupFolders, listProcesses, removeCgroup } from '../kernel/cgroup.ts'
 import { watchFolders } from '../kernel/disk.ts'
 import { refuseDangers, toClassicDockerfile } from '../kernel/dockerfile.ts'
-import { buildOnce, treeDigest } from '../kernel/prepare-image.ts'
+import { buildOnce, computeTreeDigest } from '../kernel/prepare-image.ts'
 import { quote } from '../kernel/shell.ts'
 import {
   type BuildLimits,
@@ -43,7 +43,7 @@ export async function computeBuildKey(
   const settings = target === null && Object.keys(args).length === 0 ? [] : [target, args]
   const parts = [
     text,
-    await treeDigest(context),
+    await computeTreeDigest(context),
     ...settings,
     ...bases.flatMap(({ name, image }) => [name, image.digest]),
   ]

@@ -7,12 +7,12 @@ import { buildArgs, type LocalBuildNetwork, openBuildNetwork } from '../egress/b
 import { refuseTriggers } from '../kernel/dockerfile.ts'
 import { buildEnterArgs, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { runLogged, tryProgram } from '../kernel/run-program.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import {
+  createDraftPath,
   ImageSettings,
   type ImageStore,
-  newDraft,
   normalizeImageName,
   type StoredImage,
   saveImage,
@@ -46,7 +46,7 @@ export async function hasBuildah(): Promise<boolean> {
 const BUILDAH_FOLDER = 'buildah'
 
 const renderBuildahCommand = (store: ImageStore, ...args: string[]): string =>
-  shellCommand(
+  renderCommand(
     'buildah',
     '--root',
     join(store.folder, BUILDAH_FOLDER),
@@ -68,10 +68,10 @@ function renderNetavarkStub(store: ImageStore): string {
   const folder = join(store.folder, `${BUILDAH_FOLDER}-helpers`)
   const settings = `[engine]\nhelper_binaries_dir=[${JSON.stringify(folder)}]\n`
   return `if [ ! -d ${quote(folder)} ]; then
-  draft=$(${shellCommand('mktemp', '-d', `${folder}-XXXXXX`)})
-  ${shellCommand('printf', '%s', '#!/bin/sh\nexit 1\n')} > "$draft/netavark"
+  draft=$(${renderCommand('mktemp', '-d', `${folder}-XXXXXX`)})
+  ${renderCommand('printf', '%s', '#!/bin/sh\nexit 1\n')} > "$draft/netavark"
   chmod 755 "$draft/netavark"
-  ${shellCommand('printf', '%s', settings)} > "$draft/containers.conf"
+  ${renderCommand('printf', '%s', settings)} > "$draft/containers.conf"
   mv -T "$draft" ${quote(folder)} 2> /dev/null || rm -r "$draft"
 fi
 export CONTAINERS_CONF_OVERRIDE=${quote(join(folder, 'containers.conf'))}
@@ -153,8 +153,8 @@ export async function buildWithBuildah(
   options: NetworkedOptions,
 ): Promise<StoredImage> {
   for (const base of bases) await provideBaseImage(store, base, options)
-  const idFile = join(store.folder, await newDraft())
-  const path = join(store.folder, await newDraft())
+  const idFile = join(store.folder, await createDraftPath())
+  const path = join(store.folder, await createDraftPath())
   try {
     await writeFile(path, text)
     const flags = [
@@ -208,7 +208,7 @@ export async function pushWithBuildah(
   { reference, authFile, insecure }: PushTarget,
   options: BuildahOptions,
 ): Promise<string> {
-  const digestFile = join(store.folder, await newDraft())
+  const digestFile = join(store.folder, await createDraftPath())
   const flags = ['--authfile', authFile, '--digestfile', digestFile, `--tls-verify=${!insecure}`]
   try {
     const push = renderBuildahCommand(store, 'push', ...flags, toBuiltName(key), `docker://${reference}`)
@@ -256,8 +256,8 @@ async function provideBaseImage(
   const label = image.digest.replace(':', '-')
   const baseName = `localhost/assay-base:${label.slice(0, 40)}`
   const tag = toRegistryName(name)
-  const merge = shellCommand('mount', '-t', 'overlay', 'overlay', '-o', `ro,lowerdir=${image.layers.join(':')}`)
-  const script = `${renderNetavarkStub(store)}${shellCommand('cd', store.folder)}
+  const merge = renderCommand('mount', '-t', 'overlay', 'overlay', '-o', `ro,lowerdir=${image.layers.join(':')}`)
+  const script = `${renderNetavarkStub(store)}${renderCommand('cd', store.folder)}
 if ! ${renderBuildahCommand(store, 'inspect', '--type', 'image', baseName)} > /dev/null 2>&1; then
   container=$(${renderBuildahCommand(store, 'from', 'scratch')})
   target=$(${renderBuildahCommand(store, 'mount')} "$container")

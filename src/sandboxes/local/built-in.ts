@@ -7,13 +7,13 @@ import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from '../egress/build-egress.ts'
 import { CAPABILITIES } from '../kernel/accounts.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
-import { treeDigest } from '../kernel/prepare-image.ts'
+import { computeTreeDigest } from '../kernel/prepare-image.ts'
 import { findInside } from '../kernel/sandbox-path.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand } from '../kernel/shell.ts'
 import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { buildShmArgs, FILTER_FD, SEAL_PROGRAM } from './bwrap.ts'
 import { asOrdinaryUser, refuseLinks, resolveSandboxAccount } from './files.ts'
-import { findBuild, type ImageStore, newDraft, type StoredImage, saveBuild, saveImage } from './image-store.ts'
+import { createDraftPath, findBuild, type ImageStore, type StoredImage, saveBuild, saveImage } from './image-store.ts'
 import { buildLauncherArgs, listHidden, listLauncherFiles } from './launcher.ts'
 import { formatOverlayOptions, type Host, toFilterPath } from './machine.ts'
 
@@ -31,7 +31,7 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   const stage = requireSingleStage(request.dockerfile, request.target)
   stage.instructions.forEach(refuseUnsupported)
   await refuseIgnoreFile(request.context)
-  const draft = await newDraft()
+  const draft = await createDraftPath()
   const folder = join(host.store.folder, draft)
   options.layers.push(join(folder, 'upper'))
   for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
@@ -112,7 +112,7 @@ async function hashPrefix(
   for (const source of sources) {
     const found = await findInside(context, source)
     if (!found) return undefined
-    digests.push(await treeDigest(found.path))
+    digests.push(await computeTreeDigest(found.path))
   }
   const texts = instructions.map(({ keyword, flags, text, exec }) => [keyword, flags, text, exec])
   const parts = ['beginning', base.digest, args, toGlobalArgs(dockerfile), texts, digests]
@@ -126,7 +126,7 @@ async function mountDraft(
   draft: string,
 ): Promise<void> {
   const layers = `lowerdir=${base.layers.join(':')},upperdir=${draft}/upper,workdir=${draft}/work`
-  const mount = shellCommand(
+  const mount = renderCommand(
     'mount',
     '-t',
     'overlay',
@@ -137,7 +137,7 @@ async function mountDraft(
   )
   await namespaceProcess.runOrThrow(
     'Mounting the files of a build',
-    `${shellCommand('cd', host.store.folder)} && ${mount}`,
+    `${renderCommand('cd', host.store.folder)} && ${mount}`,
   )
 }
 
@@ -282,7 +282,7 @@ async function copySources(state: BuildState, request: CopyRequest): Promise<voi
   const folder = isFolder ? target : posix.dirname(target)
   await namespaceProcess.runOrThrow(
     `Line ${line} of the Dockerfile: ${target}`,
-    shellCommand('mkdir', '-p', '-m', '755', '--', join(root, folder)),
+    renderCommand('mkdir', '-p', '-m', '755', '--', join(root, folder)),
   )
   for (const source of sources) await copySource(state, request, source, isFolder)
 }
@@ -298,10 +298,10 @@ async function copySource(state: BuildState, request: CopyRequest, source: strin
   await refuseLinks(visibleRoot, destination)
   // --remove-destination keeps cp from writing to files of this machine through links that an earlier RUN created.
   const args = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
-  const copy = shellCommand(...args, found.path, join(root, destination))
+  const copy = renderCommand(...args, found.path, join(root, destination))
   const steps = [copy]
   if (owner !== undefined)
-    steps.push(shellCommand(...(await buildChownArgs(visibleRoot, owner)), join(root, destination)))
+    steps.push(renderCommand(...(await buildChownArgs(visibleRoot, owner)), join(root, destination)))
   await namespaceProcess.runOrThrow(`Line ${line} of the Dockerfile: COPY`, steps.join(' && '))
 }
 
@@ -340,7 +340,7 @@ async function runCommand(state: BuildState, { text, exec, line }: DockerfileIns
     ...(exec ?? ['/bin/sh', '-c', text]),
   ]
   const { code, text: output } = await namespaceProcess.run(
-    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.cgroupPrefix}exec ${shellCommand(...args)} ${FILTER_FD}< ${quote(toFilterPath(host.store))} )`,
+    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.cgroupPrefix}exec ${renderCommand(...args)} ${FILTER_FD}< ${quote(toFilterPath(host.store))} )`,
   )
   for (const logLine of output.split('\n').filter(Boolean)) onLog(logLine)
   if (code === 0) return

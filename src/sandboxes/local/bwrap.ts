@@ -4,7 +4,7 @@ import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/accounts.ts'
 import { parseExitCode } from '../kernel/exit.ts'
 import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/ownership.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import {
   countControlProcesses,
@@ -85,7 +85,7 @@ function buildScript(launch: Launch): string {
   const file = (name: string): string => quote(join(folder, name))
   const hasGate = spec.ports.length > 0
   const needsProcessLimit = host.rootless && cgroups.length === 0
-  const command = shellCommand(
+  const command = renderCommand(
     'bwrap',
     '--args',
     String(FD.args),
@@ -114,7 +114,7 @@ function buildScript(launch: Launch): string {
  * ordinary user has one. Refusals are not reported.
  */
 const renderProcessLimit = (pids: number): string =>
-  `${shellCommand('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
+  `${renderCommand('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
 
 async function buildOptions(launch: Launch): Promise<string[]> {
   const { root, spec, env, workdir } = launch

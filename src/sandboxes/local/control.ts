@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand } from '../kernel/shell.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { buildCommandArgs, CONTROL } from './launcher.ts'
 import type { LocalLauncher } from './machine.ts'
@@ -36,7 +36,7 @@ export async function openControl(sandboxFolder: string, namespaceProcess: Names
   const [requests = '', status = ''] = ['requests', 'status'].map((name) => join(folder, name))
   await namespaceProcess.runOrThrow(
     'Making the pipes of a sandbox',
-    shellCommand('mkfifo', '-m', '600', requests, status),
+    renderCommand('mkfifo', '-m', '600', requests, status),
   )
   const output = await openPipe(requests, 'write')
   const input = await openPipe(status, 'read')
@@ -134,8 +134,8 @@ function buildRequestScript({ number, launcher, account, workdir, env, command, 
   const reportExit = number === 0 ? `echo "exit $?" > ${REQUESTS}` : `echo "${number} exit $?" > ${STATUS}`
   return `{ exec ${files} 4<&- 5>&- 6>&-
 ( exec <&3 3<&-
-${shellCommand('cd', '--', workdir)} || exit 126
-${Object.entries(env).map(buildExport).join('')}exec ${shellCommand(...buildCommandArgs(launcher, account), ...command)}
+${renderCommand('cd', '--', workdir)} || exit 126
+${Object.entries(env).map(buildExport).join('')}exec ${renderCommand(...buildCommandArgs(launcher, account), ...command)}
 ) & child=$!
 exec 3<&- > /dev/null 2>&1
 echo "${number} pid $child" > ${STATUS}

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, resolveAccount, type UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { findInside, readInside, toPathParts } from '../kernel/sandbox-path.ts'
-import { shellCommand } from '../kernel/shell.ts'
+import { renderCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { formatOverlayOptions, type Host } from './machine.ts'
 
@@ -58,11 +58,11 @@ export async function mountFiles(
     await mkdir(join(host.store.folder, path), { mode: 0o755 })
   }
   const steps = [
-    shellCommand('cd', host.store.folder),
+    renderCommand('cd', host.store.folder),
     ...(files.disk === undefined
       ? []
-      : [...buildDiskCommands(files.disk, diskMb), shellCommand('mkdir', '-m', '755', upper, work)]),
-    shellCommand('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
+      : [...buildDiskCommands(files.disk, diskMb), renderCommand('mkdir', '-m', '755', upper, work)]),
+    renderCommand('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
   ]
   await namespaceProcess.runOrThrow('Mounting the files of a sandbox', steps.join(' && '))
 }
@@ -70,9 +70,9 @@ export async function mountFiles(
 function buildDiskCommands(disk: string, diskMb: number): string[] {
   const bytes = Math.ceil(Math.max(diskMb, DISK_MIN_MB) * DISK_OVERHEAD) * MEGABYTE
   return [
-    shellCommand('truncate', '-s', String(bytes), `${disk}.img`),
+    renderCommand('truncate', '-s', String(bytes), `${disk}.img`),
     // The disk needs no journal and no preinitialised tables: it is discarded after a crash, and most of it is never used.
-    shellCommand(
+    renderCommand(
       'mkfs.ext4',
       '-q',
       '-m',
@@ -83,8 +83,8 @@ function buildDiskCommands(disk: string, diskMb: number): string[] {
       'lazy_itable_init=1,nodiscard',
       `${disk}.img`,
     ),
-    shellCommand('mkdir', disk),
-    shellCommand('mount', '-o', 'loop,noinit_itable,nosuid,nodev', `${disk}.img`, disk),
+    renderCommand('mkdir', disk),
+    renderCommand('mount', '-o', 'loop,noinit_itable,nosuid,nodev', `${disk}.img`, disk),
   ]
 }
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/data-folder.ts'
 import { ignoreCode } from '../../platform/errors.ts'
 import { buildOwnedPrefix } from '../kernel/ownership.ts'
-import { treeDigest } from '../kernel/prepare-image.ts'
+import { computeTreeDigest } from '../kernel/prepare-image.ts'
 import { removeTree } from '../kernel/run-program.ts'
 import { STANDARD_PATH } from '../kernel/shell.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
@@ -44,16 +44,16 @@ export async function openStore(folder: string): Promise<ImageStore> {
 export const DRAFTS = { folder: 'drafts', kind: 'draft' }
 
 /** Returns a new path below the store for an incomplete image. The name identifies the process that owns it. */
-export const newDraft = async (): Promise<string> =>
+export const createDraftPath = async (): Promise<string> =>
   join(DRAFTS.folder, `${await buildOwnedPrefix(DRAFTS.kind)}${randomUUID()}`)
 
 /** Stores a layer under the digest of its content. It is written to a draft and moved to its final path. */
 export async function createLayer(store: ImageStore, fillDraft: (draft: string) => Promise<void>): Promise<string> {
-  const draft = join(store.folder, await newDraft())
+  const draft = join(store.folder, await createDraftPath())
   await mkdir(draft)
   try {
     await fillDraft(draft)
-    const layer = join('layers', (await treeDigest(draft)).slice(0, LAYER_NAME_LENGTH))
+    const layer = join('layers', (await computeTreeDigest(draft)).slice(0, LAYER_NAME_LENGTH))
     await rename(draft, join(store.folder, layer)).catch(ignoreCode('ENOTEMPTY', 'EEXIST')) // stored already
     return layer
   } finally {
@@ -102,7 +102,7 @@ const imagePath = (store: ImageStore, digest: string): string =>
   join(store.folder, 'images', `${encodeURIComponent(digest)}.json`)
 
 async function writeAtomically(store: ImageStore, path: string, text: string): Promise<void> {
-  const draft = join(store.folder, await newDraft())
+  const draft = join(store.folder, await createDraftPath())
   await writeFile(draft, text)
   await rename(draft, path)
 }
@@ -234,7 +234,7 @@ async function pruneLayers(folder: string, used: ReadonlySet<string>, isDryRun: 
 
 /** Moves a layer away before it is deleted, so that a builder never finds a part of one. Drafts of dead processes are reaped. */
 async function removeLayer(folder: string, path: string): Promise<void> {
-  const draft = join(folder, await newDraft())
+  const draft = join(folder, await createDraftPath())
   await mkdir(join(folder, DRAFTS.folder), { recursive: true, mode: 0o700 })
   await rename(path, draft)
   await removeTree(draft)

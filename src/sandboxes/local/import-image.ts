@@ -7,12 +7,12 @@ import { runProgram, tryProgram } from '../kernel/run-program.ts'
 import { findInside } from '../kernel/sandbox-path.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import {
+  createDraftPath,
   createLayer,
   DEFAULT_SETTINGS,
   ImageSettings,
   type ImageStore,
   nameImage,
-  newDraft,
   normalizeImageName,
   type StoredImage,
   saveImage,
@@ -50,7 +50,7 @@ async function importTar(store: ImageStore, tar: string, name: string | undefine
     const layer = await createLayer(store, (draft) => unpack(tar, draft))
     return saveImage(store, { ...DEFAULT_SETTINGS, layers: [layer] })
   }
-  const folder = join(store.folder, await newDraft())
+  const folder = join(store.folder, await createDraftPath())
   await mkdir(folder)
   try {
     await unpack(tar, folder)

@@ -4,9 +4,9 @@ import type { Log } from '../../platform/log.ts'
 import { type CgroupLayout, findLayout } from '../kernel/cgroup.ts'
 import { type NamespaceOptions, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProgram, listLibraries, tryProgram } from '../kernel/run-program.ts'
-import { quote, STANDARD_PATH, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand, STANDARD_PATH } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { type ImageStore, newDraft } from './image-store.ts'
+import { createDraftPath, type ImageStore } from './image-store.ts'
 import { createPipePool, type PipePool } from './process-io.ts'
 import { compileFilter, type MachineKind } from './seccomp.ts'
 
@@ -49,12 +49,12 @@ export async function inspectHost(store: ImageStore, runtime: Runtime, log: Log)
     const hasLoopDevices = !rootless && (await canMountLoop(store, namespaceProcess.run))
     await requireOverlay(store, rootless, namespaceProcess.runOrThrow)
     if (runtime === 'bwrap')
-      await namespaceProcess.runOrThrow('Trying bubblewrap', shellCommand('bwrap', ...BWRAP_TEST_ARGS))
+      await namespaceProcess.runOrThrow('Trying bubblewrap', renderCommand('bwrap', ...BWRAP_TEST_ARGS))
     const cgroups = await findLayout()
     if (runtime === 'runc' && !cgroups)
       throw createUnavailableError('runc needs cgroups, which this process cannot create', 'use bwrap')
     const hasNetworks =
-      (await namespaceProcess.run(shellCommand('unshare', '--net', 'sh', '-c', NETWORK_TEST))).code === 0
+      (await namespaceProcess.run(renderCommand('unshare', '--net', 'sh', '-c', NETWORK_TEST))).code === 0
     await writeFile(toFilterPath(store), compileFilter(machine))
     return {
       store,
@@ -123,14 +123,14 @@ async function requireOverlay(
   rootless: boolean,
   runOrThrow: NamespaceProcess['runOrThrow'],
 ): Promise<void> {
-  const folder = join(store.folder, await newDraft())
+  const folder = join(store.folder, await createDraftPath())
   await mkdir(folder)
   try {
     for (const name of ['lower', 'upper', 'work', 'root']) await mkdir(join(folder, name))
     const options = `lowerdir=lower,upperdir=upper,workdir=work,${formatOverlayOptions(rootless)}`
     await runOrThrow(
       'Mounting an overlay',
-      `cd ${quote(folder)} && ${shellCommand('mount', '-t', 'overlay', 'overlay', '-o', options, 'root')} && umount root`,
+      `cd ${quote(folder)} && ${renderCommand('mount', '-t', 'overlay', 'overlay', '-o', options, 'root')} && umount root`,
     )
   } finally {
     await rm(folder, { recursive: true })
@@ -138,7 +138,7 @@ async function requireOverlay(
 }
 
 async function canMountLoop(store: ImageStore, run: NamespaceProcess['run']): Promise<boolean> {
-  const folder = join(store.folder, await newDraft())
+  const folder = join(store.folder, await createDraftPath())
   await mkdir(folder)
   try {
     const script = 'truncate -s 4M disk && mkfs.ext4 -q disk && mkdir on && mount -o loop disk on && umount on'

@@ -2,7 +2,7 @@ import { mkdir, open, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildEnterArgs, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/ownership.ts'
-import { shellCommand } from '../kernel/shell.ts'
+import { renderCommand } from '../kernel/shell.ts'
 import { type SandboxNetwork, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 import { removeFolderAndRecord } from './reap.ts'
@@ -127,7 +127,7 @@ export async function joinNetwork(
   const number = localNetwork.lastNumber
   if (number > MEMBERS_MAX) throw new SandboxUnavailable('The sandbox network has had too many members.')
   const address = `10.89.${Math.floor(number / 250)}.${(number % 250) + 1}`
-  const setUpMember = shellCommand(
+  const setUpMember = renderCommand(
     ...buildEnterArgs(member.pid, false, '--net'),
     'sh',
     '-e',

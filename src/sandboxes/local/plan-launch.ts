@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { HOSTNAME, type UserAccount } from '../kernel/accounts.ts'
 import { listCgroupFolders } from '../kernel/cgroup.ts'
 import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand } from '../kernel/shell.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { controlFolder } from './control.ts'
 import { asOrdinaryUser, refuseLinks, resolveSandboxAccount, rootOf } from './files.ts'
@@ -121,7 +121,7 @@ async function fillVolume(
     const source = join(host.store.folder, resources.files.root, ...toPathParts(target))
     await namespaceProcess.runOrThrow(
       'Filling a volume',
-      `rm -rf ${quote(folder)} && ${shellCommand('cp', '-a', '-T', '--', source, folder)}`,
+      `rm -rf ${quote(folder)} && ${renderCommand('cp', '-a', '-T', '--', source, folder)}`,
     )
   } else {
     await mkdir(folder, { recursive: true, mode: 0o755 })

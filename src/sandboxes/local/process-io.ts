@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
-import { shellCommand } from '../kernel/shell.ts'
+import { renderCommand } from '../kernel/shell.ts'
 import type { ImageStore } from './image-store.ts'
 import { createRecord } from './record.ts'
 
@@ -112,7 +112,7 @@ export function createPipePool(store: ImageStore): PipePool {
     })
     const pipesFolder = await folder
     const names = Array.from({ length: BATCH_SIZE }, () => join(pipesFolder, randomUUID()))
-    await namespaceProcess.runOrThrow('Making pipes', shellCommand('mkfifo', '-m', '666', ...names))
+    await namespaceProcess.runOrThrow('Making pipes', renderCommand('mkfifo', '-m', '666', ...names))
     ready.push(...names)
   }
   return {

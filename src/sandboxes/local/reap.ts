@@ -4,7 +4,7 @@ import { removeCgroup } from '../kernel/cgroup.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { killProcess, listOrphans, waitForEnd } from '../kernel/ownership.ts'
 import { removeTree } from '../kernel/run-program.ts'
-import { shellCommand } from '../kernel/shell.ts'
+import { renderCommand } from '../kernel/shell.ts'
 import type { Image } from '../sandbox.ts'
 import { removeWithBuildah } from './buildah.ts'
 import type { SandboxFiles } from './files.ts'
@@ -55,7 +55,7 @@ async function unmount(
 ): Promise<boolean> {
   const mountPoints = [root, ...(disk === undefined ? [] : [disk])].map((path) => join(folder, path))
   const { code } = await namespaceProcess
-    .run(`cd /; ${shellCommand('umount', ...mountPoints)}`)
+    .run(`cd /; ${renderCommand('umount', ...mountPoints)}`)
     .catch(() => ({ code: -1 }))
   return code === 0
 }
@@ -66,7 +66,7 @@ async function removeFolder({ store, rootless }: StoreHost, path: string): Promi
   if (!rootless) return removeTree(folder)
   const namespace = await startNamespaceProcess({ rootless, copyMountsOf: undefined, cwd: '/' })
   try {
-    return await namespace.runOrThrow('Removing the files of a sandbox', shellCommand('rm', '-rf', '--', folder))
+    return await namespace.runOrThrow('Removing the files of a sandbox', renderCommand('rm', '-rf', '--', folder))
   } finally {
     await namespace.end()
   }

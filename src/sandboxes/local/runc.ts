@@ -6,7 +6,7 @@ import { listProcesses } from '../kernel/cgroup.ts'
 import { parseExitCode } from '../kernel/exit.ts'
 import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess, type ProcessMark } from '../kernel/ownership.ts'
-import { quote, shellCommand } from '../kernel/shell.ts'
+import { quote, renderCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openGate } from './bwrap.ts'
 import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
@@ -53,7 +53,7 @@ function buildScript({ folder, spec }: Launch): string {
   const state = ['--root', join(folder, 'runc'), '--log', join(folder, 'runc.log'), '--log-format', 'json']
   // runc keeps the container after its end, so that the counters of its cgroup can be read. Its folders are removed
   // with the sandbox.
-  const command = shellCommand('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
+  const command = renderCommand('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
   const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
   const input = spec.input.length === 0 ? '/dev/null' : file('input')
   // runc holds the gate open, because writes to a pipe without readers are lost. The command does not inherit the gate.
@@ -216,7 +216,7 @@ const HOLD_SECONDS = 60
 /** Returns hooks that hold the command, after its network was created, until its ports are open. */
 function buildHooks({ spec, folder }: Launch): object {
   if (spec.ports.length === 0) return {}
-  const script = `: > ${quote(join(folder, 'created'))}; ${shellCommand('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
+  const script = `: > ${quote(join(folder, 'created'))}; ${renderCommand('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
   return {
     createRuntime: [
       { path: '/bin/sh', args: ['sh', '-c', script], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_SECONDS },

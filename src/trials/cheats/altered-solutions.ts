@@ -122,7 +122,7 @@ END {
  * Shell that prints a JSON file with KEEP_ONE. A file in which nothing is left out is printed unchanged, with its white
  * space.
  */
-const keepOne = (keys: 0 | 1): string =>
+const renderKeepOne = (keys: 0 | 1): string =>
   String.raw`[ "$(wc -c < "$1")" -lt 100000 ] && kept=$(LC_ALL=C awk -v keys=${keys} '${KEEP_ONE}' "$1")
     [ "$(printf '%s' "$kept" | tr -d ' \t\n')" = "$(tr -d ' \t\n' < "$1")" ] && kept=
     if [ -n "$kept" ]; then printf '%s\n' "$kept"; else cat "$1"; fi
@@ -134,7 +134,7 @@ export const oneEntry = createAlteredAnswersCheat(
     what: 'Answers have only one of their rows, lines and list entries, for tests that accept a part of the answer.',
   },
   `case $1 in
-  *.json) ${keepOne(0)} ;;
+  *.json) ${renderKeepOne(0)} ;;
   *.csv | *.tsv) awk '{ l[NR] = $0 } END { print l[1]; if (NR > 3) print l[int((NR + 2) / 2)]; else for (i = 2; i <= NR; i++) print l[i] }' "$1" ;;
   *) awk '{ l[NR] = $0 } END { if (NR > 2) print l[int((NR + 1) / 2)]; else for (i = 1; i <= NR; i++) print l[i] }' "$1" ;;
 esac`,
@@ -143,7 +143,7 @@ esac`,
 
 export const oneKey = createAlteredAnswersCheat(
   { id: 'one-key', what: 'Answers in JSON have only one of their keys, for tests that check the keys that they find.' },
-  `case $1 in *.json) ${keepOne(1)} ;; *) cat "$1" ;; esac`,
+  `case $1 in *.json) ${renderKeepOne(1)} ;; *) cat "$1" ;; esac`,
   { needsAll: true },
 )
 
