@@ -131,6 +131,9 @@ export type Port = {
   onPipe?: ((socket: Socket) => void) | undefined
 }
 
+/** Number of bytes that limits in MB count as one. */
+export const MEGABYTE: number = 1024 * 1024
+
 /** Every sandbox has all limits. `Capabilities.limits` tells which of them the kernel enforces on this machine. */
 export type SandboxLimits = {
   cpus: number

@@ -1,6 +1,6 @@
-import { arch } from 'node:process'
 import { declaresGrader } from '../harbor/safety/verifier-strength.ts'
 import type { ComposeService, Environment, Task, TaskStep } from '../harbor/task.ts'
+import { IMAGE_ARCHITECTURE } from '../sandboxes/kernel/prepare-image.ts'
 import { type Capabilities, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { listSidecarArtifacts } from './artifacts.ts'
 import { VERIFY_MODES, type VerifyMode } from './record.ts'
@@ -52,8 +52,7 @@ const listUnsupported = ({ os, resources, compose }: Environment): string[] => [
   ...(compose?.services ?? []).flatMap((service) => listUnsupportedInService(service, compose?.services ?? [])),
 ]
 
-const ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
-const OWN_PLATFORM = `linux/${ARCHITECTURES[arch] ?? arch}`
+const OWN_PLATFORM = `linux/${IMAGE_ARCHITECTURE}`
 
 function listUnsupportedInService(
   { name, readOnly, platform, network, mounts, dependsOn }: ComposeService,

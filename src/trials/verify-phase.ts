@@ -339,6 +339,7 @@ const FAILED_TEST_LINES: readonly RegExp[] = [
 /** Lines that node's reporters print in addition to the tests. */
 const NOT_A_TEST = /^failing tests:$/
 
+/** Limits of the list of failed tests, which is read from untrusted output. */
 const NAMES_MAX = 50
 const NAME_LENGTH_MAX = 200
 const LINE_LENGTH_MAX = 2000
@@ -363,6 +364,7 @@ function findFailedTest(line: string): string | undefined {
   return undefined
 }
 
+/** Number of bytes at the end of the output that are searched for failed tests. */
 const OUTPUT_BYTES_MAX = 1024 * 1024
 
 /** Reads the failed tests from the end of a log file. Returns none if the file does not exist. */

@@ -242,6 +242,7 @@ function toComments(title: string, sections: readonly string[]): string[] {
   return [`# ${title}:\n`, ...lines.map((line) => `#   ${line}\n`)]
 }
 
+/** Maximum number of files in a list. The rest are counted. */
 const NAMED_MAX = 200
 
 function toNameList(title: string, lines: readonly string[]): string[] {

@@ -9,6 +9,7 @@ import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import {
   type BaseFilesystem,
   type FileChange,
+  MEGABYTE,
   type SandboxSpec,
   SandboxUnavailable,
   SandboxUnsupported,
@@ -199,8 +200,6 @@ async function takeSnapshot(
     throw error
   }
 }
-
-const MEGABYTE = 1024 * 1024
 
 /** Checks the apparent size of a stopped sandbox's files against its disk limit, because the engine expands sparse files. */
 async function requireWithinDisk({ docker }: DockerEngine, { containerId, diskMb }: StoppedContainer): Promise<void> {

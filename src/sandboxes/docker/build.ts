@@ -14,11 +14,13 @@ import { tarFile } from '../kernel/tar-writer.ts'
 import {
   type BuildLimits,
   type ImageSource,
+  MEGABYTE,
   type PrepareOptions,
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
+import { isContainerRunning } from './container.ts'
 import { type ContextAdditions, packBuildContext, packExtendedContext, packFolder } from './context.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
 import { toLauncherImage } from './launcher.ts'
@@ -173,7 +175,6 @@ async function openBuildNetwork(
   }
 }
 
-const MEGABYTE = 1024 * 1024
 /** Period of the scheduler for which the quota of CPU time is given. */
 const CPU_PERIOD_US = 100_000
 const PROCESSES_MAX = 4096
@@ -255,17 +256,11 @@ async function limitProcesses(docker: Docker, id: string): Promise<void> {
       await docker.call('POST', `/containers/${id}/update`, { body: { PidsLimit: PROCESSES_MAX } })
       return
     } catch (error) {
-      if (!(await isRunning(docker, id))) return
+      if (!(await isContainerRunning(docker, id))) return
       if (tries === TRIES_MAX) throw error
       await wait(PAUSE_MS)
     }
   }
-}
-
-async function isRunning(docker: Docker, id: string): Promise<boolean> {
-  type ContainerState = { State: { Running: boolean } }
-  const container = await docker.call<ContainerState>('GET', `/containers/${id}/json`).catch(ignoring(404))
-  return container?.State.Running ?? false
 }
 
 type NamedImage = { Id: string; RepoTags: string[] | null }

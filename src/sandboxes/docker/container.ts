@@ -11,13 +11,12 @@ import {
 import type { RefusedProcesses } from '../kernel/cgroup.ts'
 import { computeSelfEndSeconds } from '../kernel/exit.ts'
 import { LABEL } from '../kernel/ownership.ts'
-import { type Mount, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import { MEGABYTE, type Mount, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
 import type { ContainerLayers } from './layers.ts'
 
-const MEGABYTE = 1024 * 1024
 /** Additional processes in the container: the first process and the timer. */
 const SPARE_PROCESSES = 2
 const TMPFS = 'rw,exec,mode=1777'
@@ -233,6 +232,13 @@ export async function statIn(docker: Docker, containerId: string, path: string):
     bytes: Number(size),
     link: String(linkTarget ?? ''),
   }
+}
+
+/** Reports whether a container runs. Returns false if it does not exist. */
+export async function isContainerRunning(docker: Docker, nameOrId: string): Promise<boolean> {
+  type ContainerState = { State: { Running: boolean } }
+  const found = await docker.call<ContainerState>('GET', `/containers/${nameOrId}/json`).catch(ignoring(404))
+  return found?.State.Running === true
 }
 
 export type OpenPorts = {

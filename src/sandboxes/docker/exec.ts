@@ -6,8 +6,8 @@ import { toPathParts } from '../kernel/sandbox-path.ts'
 import { createUploadError, packUploads } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
-import { type Docker, ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
-import { buildExecCommand, type Container, statIn, toEngineUser, toEnvList } from './container.ts'
+import { type Docker, TRANSFER_TIMEOUT_MS } from './client.ts'
+import { buildExecCommand, type Container, isContainerRunning, statIn, toEngineUser, toEnvList } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 
 type ExecTarget = { engine: DockerEngine; spec: SandboxSpec; container: Container; isOver: () => boolean }
@@ -78,11 +78,9 @@ async function readExitCode({ docker }: DockerEngine, id: string, containerId: s
  * engine reports the end of the container a moment later.
  */
 async function hasEnded(docker: Docker, containerId: string): Promise<boolean> {
-  type ContainerState = { State: { Running: boolean } }
   for (const pauseMs of [0, 20, 100]) {
     await wait(pauseMs)
-    const found = await docker.call<ContainerState>('GET', `/containers/${containerId}/json`).catch(ignoring(404))
-    if (found?.State.Running !== true) return true
+    if (!(await isContainerRunning(docker, containerId))) return true
   }
   return false
 }

@@ -6,6 +6,7 @@ import type { Log } from '../../platform/log.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { parseLayout } from '../kernel/cgroup.ts'
 import { readOwnerId } from '../kernel/ownership.ts'
+import { IMAGE_ARCHITECTURE } from '../kernel/prepare-image.ts'
 import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { connectDocker, type Docker } from './client.ts'
 import type { DockerConnection } from './connection.ts'
@@ -24,7 +25,6 @@ type OpenEngineOptions = {
 
 /** Minor version of the API 1.x that this client uses. A newer engine reports the oldest one that it still supports. */
 const API_MINOR_VERSION = 41
-const DOCKER_ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /** Connects to an engine, detects its capabilities and tests it with a container. Throws SandboxUnavailable. */
 export async function openEngine({
@@ -102,7 +102,7 @@ async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boo
     throw new SandboxUnavailable(`Docker ${version.Version} is too old: 20.10 is the oldest that is known to work.`)
   }
   docker.useVersion(`1.${Math.max(API_MINOR_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
-  return { sameArchitecture: process.platform === 'linux' && version.Arch === DOCKER_ARCHITECTURES[process.arch] }
+  return { sameArchitecture: process.platform === 'linux' && version.Arch === IMAGE_ARCHITECTURE }
 }
 
 function toUserMapping({ SecurityOptions }: EngineInfo): DockerEngine['userMapping'] {

@@ -13,6 +13,7 @@ import {
   ADOPTABLE_LOG,
   buildContainerBody,
   type Container,
+  isContainerRunning,
   type OpenPorts,
   type RunningContainer,
 } from './container.ts'
@@ -155,7 +156,8 @@ export async function adoptSandbox(engine: DockerEngine, requested: SandboxSpec)
   const { Id, State } = found
   const isRunning = State.Status === 'running'
   if (!isRunning && State.Status !== 'exited') return undefined
-  if (isRunning && spec.ports.length > 0 && !(await isRelayRunning(engine, spec.id))) return undefined
+  const needsRelay = isRunning && spec.ports.length > 0
+  if (needsRelay && !(await isContainerRunning(engine.docker, relayName(engine, spec.id)))) return undefined
   const query = { follow: true, stdout: true, stderr: true }
   const stream = await engine.docker.open('GET', `/containers/${Id}/logs`, { query, timeoutMs: null })
   const container = await inspect(engine, Id)
@@ -173,13 +175,6 @@ export async function adoptSandbox(engine: DockerEngine, requested: SandboxSpec)
   logStep(engine, spec.id, 'adopted')
   const running = { engine, spec, container, elapsedSeconds, stream, output, ports, refusedProcesses }
   return toSandbox(running, { inherited: [], release: async () => {}, isAdoptable: true })
-}
-
-async function isRelayRunning(engine: DockerEngine, id: string): Promise<boolean> {
-  type RelayContainer = { State: { Running: boolean } }
-  const path = `/containers/${relayName(engine, id)}/json`
-  const found = await engine.docker.call<RelayContainer>('GET', path).catch(ignoring(404))
-  return found?.State.Running === true
 }
 
 /** Writes the workspace directly into the container's layer if possible. Returns the archives that must be uploaded. */

@@ -1,6 +1,6 @@
 import { combineWatches, type DiskWatch, NO_WATCH, watchFolders } from '../kernel/disk.ts'
 import { KILLED_CODE, parseExitCode, type SandboxStopReason, toExit } from '../kernel/exit.ts'
-import { type Exit, SandboxUnavailable } from '../sandbox.ts'
+import { type Exit, MEGABYTE, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
 import type { DockerEngine } from './engine.ts'
@@ -17,7 +17,6 @@ const SIZE_POLL_MS = 2000
 const SIZE_REFUSALS_MAX = 3
 /** Timeout for the end of a killed container, which usually takes much less. */
 const KILL_TIMEOUT_MS = 60_000
-const MEGABYTE = 1024 * 1024
 
 /** Waits for the end of a container and enforces its time and disk limits. */
 export function watchContainer(running: RunningContainer): WatchedContainer {

@@ -235,6 +235,7 @@ export type EgressSummary = {
   refused: { count: number; first: { host: string; reason: EgressRefusal }[] }
 }
 
+/** Maximum number of hosts in each list, and of characters of a host with its port. */
 const LISTED_MAX = 100
 const HOST_LENGTH_MAX = 260
 

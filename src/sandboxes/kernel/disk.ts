@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
 import { readdir, readlink, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { MEGABYTE } from '../sandbox.ts'
 import type { NamespaceProcess } from './namespace-process.ts'
 import { tryProgram } from './run-program.ts'
 
@@ -10,7 +11,6 @@ export type DiskWatch = { stop(): void; isFull(since?: number): Promise<boolean>
 const POLL_MS = 500
 /** A disk of which a smaller share is free counts as full. */
 const FREE_SHARE_MIN = 0.01
-const MEGABYTE = 1024 * 1024
 
 /** Watches a disk image. The kernel enforces its size; a full disk is remembered, because files may be deleted later. */
 export function watchDisk(namespaceProcess: NamespaceProcess, disk: string): DiskWatch {

@@ -4,6 +4,9 @@ import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type PrepareOptions, SandboxUnavailable } from '../sandbox.ts'
 
+/** Architecture of this machine in the words of Docker and OCI. */
+export const IMAGE_ARCHITECTURE: string = process.arch === 'x64' ? 'amd64' : process.arch
+
 /** Prepares an image within `timeoutSec`. At the timeout the signal aborts, and the error names the timeout. */
 export async function prepareInTime<T>(
   options: PrepareOptions,

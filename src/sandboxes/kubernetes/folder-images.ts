@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { create as pack } from 'tar'
 import { openScratchFolder } from '../kernel/ownership.ts'
-import { computeTreeDigest } from '../kernel/prepare-image.ts'
+import { computeTreeDigest, IMAGE_ARCHITECTURE } from '../kernel/prepare-image.ts'
 import type { Mount } from '../sandbox.ts'
 import type { Cluster, ImageBuilder } from './cluster.ts'
 import type { ManifestContent } from './registry.ts'
@@ -125,7 +125,7 @@ function toBlob(text: string) {
 
 const describeImage = (contentDigest: string) => ({
   os: 'linux',
-  architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+  architecture: IMAGE_ARCHITECTURE,
   config: {},
   rootfs: { type: 'layers', diff_ids: [contentDigest] },
 })

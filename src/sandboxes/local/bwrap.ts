@@ -5,7 +5,7 @@ import { parseExitCode } from '../kernel/exit.ts'
 import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/ownership.ts'
 import { quote, renderCommand } from '../kernel/shell.ts'
-import { SandboxUnavailable } from '../sandbox.ts'
+import { MEGABYTE, SandboxUnavailable } from '../sandbox.ts'
 import {
   countControlProcesses,
   hasStarted,
@@ -27,8 +27,6 @@ const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshar
 const OWN_INIT = ['--as-pid-1']
 const READ_ONLY = ['/proc/sys', '/proc/sysrq-trigger', '/proc/fs', '/proc/mtrr']
 const HIDDEN = ['/proc/kcore', '/proc/keys', '/proc/timer_list', '/proc/sched_debug', '/proc/latency_stats']
-
-const MEGABYTE = 1024 * 1024
 
 export const FILTER_FD = 8
 const FD = { status: 3, started: STARTED_FD, gate: 7, filter: FILTER_FD, args: 9 }

@@ -4,7 +4,7 @@ import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, resolveAccount, type UserAcc
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { findInside, readInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { renderCommand } from '../kernel/shell.ts'
-import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { MEGABYTE, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { formatOverlayOptions, type Host } from './machine.ts'
 
 /** The files of one sandbox. Paths are relative to the store, except `folder`. */
@@ -20,7 +20,6 @@ export type SandboxFiles = {
   disk: string | undefined
 }
 
-const MEGABYTE = 1024 * 1024
 /** Factor for the tables of the filesystem itself. */
 const DISK_OVERHEAD = 1.04
 const DISK_MIN_MB = 8

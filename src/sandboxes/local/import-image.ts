@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { link, mkdir, readdir, readFile, readlink, rm, stat, unlink } from 'node:fs/promises'
 import { join, posix, resolve } from 'node:path'
 import { z } from 'zod'
+import { IMAGE_ARCHITECTURE } from '../kernel/prepare-image.ts'
 import { runProgram, tryProgram } from '../kernel/run-program.ts'
 import { findInside } from '../kernel/sandbox-path.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
@@ -157,8 +158,6 @@ const SavedImages = z.array(
 )
 const Config = z.object({ os: z.string().default('linux'), architecture: z.string(), config: ImageSettings.nullish() })
 
-const ARCHITECTURE: Partial<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
-
 /** Reads the output of `docker save` or an OCI layout. Returns undefined if the folder is neither. */
 async function readArchive(folder: string, name: string | undefined): Promise<ImageArchive | undefined> {
   const saved = await readJson(folder, 'manifest.json')
@@ -196,7 +195,7 @@ async function readLayout(folder: string, index: z.infer<typeof Index>): Promise
 }
 
 const isForThisMachine = ({ os, architecture }: { os: string; architecture: string }): boolean =>
-  os === 'linux' && architecture === ARCHITECTURE[process.arch]
+  os === 'linux' && architecture === IMAGE_ARCHITECTURE
 
 function parseSettings(value: unknown): z.infer<typeof ImageSettings> {
   const { config, ...platform } = Config.parse(value)

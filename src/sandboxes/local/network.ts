@@ -111,7 +111,8 @@ async function removeNetwork(
 }
 
 const MEMBER_NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62})$/
-const MEMBERS_MAX = 250 * 250
+/** Addresses are 10.89.x.y, with at most this many values of x and of y. */
+const ADDRESS_PART_VALUES = 250
 
 /** Connects the network of a member's namespace process to the sandbox network. Returns its address. */
 export async function joinNetwork(
@@ -125,8 +126,8 @@ export async function joinNetwork(
   await requireOwnNetwork(member)
   localNetwork.lastNumber += 1
   const number = localNetwork.lastNumber
-  if (number > MEMBERS_MAX) throw new SandboxUnavailable('The sandbox network has had too many members.')
-  const address = `10.89.${Math.floor(number / 250)}.${(number % 250) + 1}`
+  if (number > ADDRESS_PART_VALUES ** 2) throw new SandboxUnavailable('The sandbox network has had too many members.')
+  const address = `10.89.${Math.floor(number / ADDRESS_PART_VALUES)}.${(number % ADDRESS_PART_VALUES) + 1}`
   const setUpMember = renderCommand(
     ...buildEnterArgs(member.pid, false, '--net'),
     'sh',
