@@ -1,6 +1,6 @@
 import type { Duplex, Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { countRefusedProcesses, NO_REFUSED_PROCESSES } from '../kernel/cgroup.ts'
+import { countRefusedProcesses, NO_REFUSED_PROCESSES, type RefusedProcesses } from '../kernel/cgroup.ts'
 import { buildEnterArgs } from '../kernel/namespace-process.ts'
 import { requireSafeId } from '../kernel/ownership.ts'
 import { openPorts } from '../kernel/ports.ts'
@@ -110,8 +110,7 @@ async function launch(
     await engine.docker.call('POST', `/containers/${id}/start`)
     logStep(engine, spec.id, 'started')
     const container = await inspect(engine, id)
-    if (engine.cgroups && container.pid > 0)
-      refusedProcesses = await countRefusedProcesses(engine.cgroups, container.pid)
+    refusedProcesses = await watchRefusedProcesses(engine, container)
     const ports = await openSandboxPorts(engine, spec, container)
     if (spec.ports.length > 0) logStep(engine, spec.id, 'ports')
     if (engine.launcher) stream.write('go\n')
@@ -161,10 +160,7 @@ export async function adoptSandbox(engine: DockerEngine, requested: SandboxSpec)
   const query = { follow: true, stdout: true, stderr: true }
   const stream = await engine.docker.open('GET', `/containers/${Id}/logs`, { query, timeoutMs: null })
   const container = await inspect(engine, Id)
-  const refusedProcesses =
-    engine.cgroups && container.pid > 0
-      ? await countRefusedProcesses(engine.cgroups, container.pid)
-      : NO_REFUSED_PROCESSES
+  const refusedProcesses = await watchRefusedProcesses(engine, container)
   const { outputFile: file, limits } = spec
   const output = copyFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => refusedProcesses.read() })
   output.catch(() => {}) // reported by `exited`
@@ -176,6 +172,10 @@ export async function adoptSandbox(engine: DockerEngine, requested: SandboxSpec)
   const running = { engine, spec, container, elapsedSeconds, stream, output, ports, refusedProcesses }
   return toSandbox(running, { inherited: [], release: async () => {}, isAdoptable: true })
 }
+
+/** Counts how often the kernel refuses a process to a container. Counts nothing if its counters cannot be read. */
+const watchRefusedProcesses = async ({ cgroups }: DockerEngine, { pid }: Container): Promise<RefusedProcesses> =>
+  cgroups && pid > 0 ? countRefusedProcesses(cgroups, pid) : NO_REFUSED_PROCESSES
 
 /** Writes the workspace directly into the container's layer if possible. Returns the archives that must be uploaded. */
 async function writeWorkspace(
