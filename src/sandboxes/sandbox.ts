@@ -77,7 +77,7 @@ export type Image = {
   /** Default command of the image, together with `command`. Run only if the command of a sandbox includes it. */
   entrypoint: string[]
   command: string[]
-  /** True if the provider cannot tell the default command, so that `entrypoint` and `command` are empty. */
+  /** True if the provider cannot read the default command, so that `entrypoint` and `command` are empty. */
   isCommandUnknown?: boolean | undefined
   /** `host-base`: the machine's own system files stand in for a base image. */
   base: 'image' | 'host-base'
@@ -153,7 +153,7 @@ export type SandboxSpec = {
   image: Image
   baseFilesystem: BaseFilesystem
   uploads: SandboxUpload[]
-  /** Null for a sandbox that runs only what `exec` starts, and lives until it is killed or reaches its time limit. */
+  /** Null for a sandbox that runs only what `exec` starts, until it is killed or reaches its time limit. */
   command: string[] | null
   /** True if `exec` will be used, which has a small cost. Without a command `exec` can always be used. */
   usesExec: boolean

@@ -24,7 +24,7 @@ export type RunningSandbox = {
   exec(name: string, command: SandboxCommand): Promise<Exit>
   /** Runs a command until it succeeds. Throws EnvironmentNotReady after too many failures, or if the sandbox ends. */
   awaitHealthy(name: string, command: string[], policy: HealthcheckPolicy): Promise<void>
-  /** Kills the sandbox and returns the exit of a command, with the limit that ended it if only the sandbox knows it. */
+  /** Kills the sandbox. Returns the exit of a command, with the limit of the sandbox that ended it, if there is one. */
   end(exit: Exit): Promise<Exit>
 }
 

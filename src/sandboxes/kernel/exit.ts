@@ -1,7 +1,7 @@
 import { RESUME_MS } from '../resumable-protocol.ts'
 import type { Exit, LimitKind, SandboxSpec } from '../sandbox.ts'
 
-/** Seconds by which the worker's own time limit comes first, so that the worker reports it. */
+/** Time from the time limit of a sandbox until it ends itself. Its worker ends it before, and reports the limit. */
 const SPARE_SECONDS = 10
 
 /**

@@ -80,8 +80,8 @@ export async function prepareBuilt(
 const IMAGE_NAME = /^[\w][\w./:@-]{0,254}$/
 
 /**
- * Copies a named image to the registry, as a build of `FROM name`. The registry tells the default command of the copy, which
- * the API of the cluster does not.
+ * Copies a named image to the registry, as a build of `FROM name`. The default command of an image can be read from a
+ * registry, but not from the API of a cluster.
  */
 export async function prepareNamed(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
   if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`Invalid image name: ${JSON.stringify(name)}`)

@@ -125,13 +125,13 @@ function readReportedCode(stream: ExecStream): Promise<number> {
 const QUIET_MS = 250
 const DRAIN_MS = 3000
 const POLL_MS = 20
-/** Known output that does not come for this long is given up. */
+/** Maximum wait for output that is known to exist but does not arrive. */
 const STALL_MS = 10_000
 
 type CopiedOutput = {
   /** Resolves with the number of bytes when the output has ended or is no longer read. */
   done: Promise<number>
-  /** Waits until no output came for a moment. */
+  /** Waits until no output has arrived for `QUIET_MS`. Resolves with the number of bytes so far. */
   settle(): Promise<number>
   /** Waits until this many bytes have been copied, or until the output pauses. */
   waitFor(bytes: number): Promise<void>

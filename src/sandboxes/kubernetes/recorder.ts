@@ -139,7 +139,7 @@ cat > ${RECORDER_FOLDER}/command
 printf %s "$1" > ${RECORDER_FOLDER}/start-time
 sha256sum < ${RECORDER_FOLDER}/command`
 
-/** Script that starts the command in the background, so that its exec can end. The exit code comes through fd 2. */
+/** Script that starts the command in the background, so that its exec can end. Standard error is the pipe of the exit code. */
 const LAUNCH_SCRIPT = `call setsid --fork "$@" < ${PIPES_FOLDER}/input > ${PIPES_FOLDER}/output 2> ${PIPES_FOLDER}/code`
 
 const START_TIMEOUT_MS = 60_000

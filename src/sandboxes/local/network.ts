@@ -161,7 +161,10 @@ echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || true
 ip address add ${address}/16 dev eth0
 ip link set eth0 up`
 
-/** Returns the prefix of a command that enters a sandbox's network. Without root, it goes through the sandbox network. */
+/**
+ * Returns the prefix of a command that enters a sandbox's network. Without root, it first enters the user namespace of the
+ * sandbox network.
+ */
 export const buildEnterNetworkArgs = (
   pid: number,
   rootless: boolean,

@@ -128,7 +128,7 @@ async function createSandbox(
   try {
     return await launchSandbox({ host, spec, resources, namespaceProcess, output, binds })
   } catch (error) {
-    // Nothing will write to the pipe, so its reader would wait for ever and keep this process alive.
+    // Nothing will write to the pipe, so its reader would wait forever and keep this process alive.
     await output.finish()
     throw error
   }
