@@ -8,7 +8,7 @@ import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-connections.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { decideEgress, type EgressRefusal, parseConnectTarget, type Target, toUrlTarget } from './rules.ts'
+import { decideEgress, type EgressRefusal, type EgressTarget, parseConnectTarget, toUrlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
@@ -170,7 +170,7 @@ type ConnectResult =
   | { kind: 'refused'; reason: EgressRefusal }
   | { kind: 'unreachable' }
 
-async function connectTo(deps: EgressDeps, target: Target): Promise<ConnectResult> {
+async function connectTo(deps: EgressDeps, target: EgressTarget): Promise<ConnectResult> {
   if (deps.ledger.isExhausted()) return recordRefusal(deps, formatTarget(target), 'limit')
   const decision = await decideEgress(deps, target)
   if (decision.kind === 'refused') {
@@ -247,7 +247,7 @@ function openLedger(bytesMax: number) {
   const refusals = new Map<string, { host: string; reason: EgressRefusal }>()
   const counts = { connections: 0, bytes: 0, refused: 0 }
   return {
-    reach(target: Target): void {
+    reach(target: EgressTarget): void {
       counts.connections += 1
       if (reached.size < LISTED_MAX) reached.add(formatTarget(target))
     },
@@ -273,6 +273,6 @@ function openLedger(bytesMax: number) {
 
 type EgressLedger = ReturnType<typeof openLedger>
 
-const formatTarget = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
+const formatTarget = ({ host, port }: EgressTarget): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 const toPrintableHost = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)

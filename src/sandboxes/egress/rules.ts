@@ -5,7 +5,7 @@ import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-
 import { type AllowedHost, coversHost, hostOf, isPublicAddress } from '../../platform/outbound/url-rules.ts'
 
 /** Requested destination: a name, or an address in canonical form. */
-export type Target = { host: string; port: number }
+export type EgressTarget = { host: string; port: number }
 
 /** Reason for a refusal. */
 export type EgressRefusal =
@@ -31,7 +31,7 @@ type EgressRules = { network: Network; allowedHosts: readonly AllowedHost[]; res
 /** Decides about a destination. Unlisted names are never resolved, because a DNS query could carry data out. */
 export async function decideEgress(
   { network, allowedHosts, resolve }: EgressRules,
-  { host, port }: Target,
+  { host, port }: EgressTarget,
 ): Promise<EgressDecision> {
   const isWebPort = WEB_PORTS.includes(port)
   const allowedEntries = allowedHosts.filter((entry) => (entry.port === null ? isWebPort : entry.port === port))
@@ -59,7 +59,7 @@ async function resolveAnyAddress(host: string, resolve: Resolve): Promise<Egress
 const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\]+):(\d{1,5})$/i
 
 /** Parses the target of CONNECT. */
-export function parseConnectTarget(authority: string): Target | undefined {
+export function parseConnectTarget(authority: string): EgressTarget | undefined {
   const [, port] = AUTHORITY.exec(authority) ?? []
   const url = port === undefined ? null : URL.parse(`http://${authority}/`)
   return url ? { host: toCanonicalHost(url), port: Number(port) } : undefined
@@ -74,7 +74,7 @@ export function parseAllowedHost(text: string): AllowedHost | undefined {
   return target && { host: target.host, port: hasPort ? target.port : null }
 }
 
-export const toUrlTarget = (url: URL): Target => ({ host: toCanonicalHost(url), port: Number(url.port || 80) })
+export const toUrlTarget = (url: URL): EgressTarget => ({ host: toCanonicalHost(url), port: Number(url.port || 80) })
 
 /** Returns the canonical spelling: 0x7f.1 becomes 127.0.0.1, and a trailing dot is removed. */
 const toCanonicalHost = (url: URL): string => hostOf(url).replace(/\.$/, '')

@@ -9,9 +9,9 @@ import { MEGABYTE, SandboxUnavailable } from '../sandbox.ts'
 import {
   countControlProcesses,
   hasStarted,
-  type Launch,
-  type Launched,
+  type LaunchedSandbox,
   type LaunchMount,
+  type LaunchPlan,
   START_TIMEOUT_MS,
   STARTED_FILE,
 } from './launch.ts'
@@ -32,7 +32,7 @@ export const FILTER_FD = 8
 const FD = { status: 3, started: STARTED_FD, gate: 7, filter: FILTER_FD, args: 9 }
 
 /** Runs the command under bubblewrap. The namespace process is busy until the command ends. */
-export async function launchBwrap(launch: Launch): Promise<Launched> {
+export async function launchBwrap(launch: LaunchPlan): Promise<LaunchedSandbox> {
   const { namespaceProcess, spec, folder } = launch
   // Variables may contain secrets. They are passed in a file, because every user of this machine can read command lines.
   await writeFile(join(folder, 'args'), (await buildOptions(launch)).join('\0'), { mode: 0o600 })
@@ -78,7 +78,7 @@ export async function openGate(folder: string): Promise<void> {
  */
 export const SEAL_PROGRAM = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
 
-function buildScript(launch: Launch): string {
+function buildScript(launch: LaunchPlan): string {
   const { host, folder, cgroups, spec, account } = launch
   const file = (name: string): string => quote(join(folder, name))
   const hasGate = spec.ports.length > 0
@@ -114,7 +114,7 @@ function buildScript(launch: Launch): string {
 const renderProcessLimit = (pids: number): string =>
   `${renderCommand('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
 
-async function buildOptions(launch: Launch): Promise<string[]> {
+async function buildOptions(launch: LaunchPlan): Promise<string[]> {
   const { root, spec, env, workdir } = launch
   kernelPaths ??= Promise.all([READ_ONLY, HIDDEN].map(listExisting))
   const [readOnly, hidden] = await kernelPaths

@@ -12,7 +12,7 @@ import { type ExecSpec, type Exit, SandboxUnavailable, type SandboxUpload } from
 import type { ControlShell } from './control.ts'
 import { asOrdinaryUser, resolveSandboxAccount, rootOf } from './files.ts'
 import { buildEnvironmentVariables, type LocalRunningSandbox } from './launch.ts'
-import { copyOutput, type Input, type Output, openInput } from './process-io.ts'
+import { type CommandInput, type CommandOutput, copyOutput, openInput } from './process-io.ts'
 
 type SandboxLifetime = { isOver(): boolean; exited: Promise<unknown>; isDiskFull(since: number): Promise<boolean> }
 
@@ -64,7 +64,7 @@ async function openFiles(
   control: ControlShell,
   number: number,
   spec: ExecSpec,
-): Promise<{ input: Input; output: Output }> {
+): Promise<{ input: CommandInput; output: CommandOutput }> {
   const [inputPipe = '', outputPipe = ''] = ['input', 'output'].map((name) => join(control.folder, `${number}.${name}`))
   await runProgram('mkfifo', ['-m', '666', inputPipe, outputPipe])
   const output = await copyOutput(outputPipe, spec.outputFile, spec.limits.outputBytes)

@@ -10,11 +10,11 @@ import type { ControlShell } from './control.ts'
 import type { SandboxFiles } from './files.ts'
 import type { Host } from './machine.ts'
 import { type LocalNetwork, leaveNetwork } from './network.ts'
-import type { Output } from './process-io.ts'
+import type { CommandOutput } from './process-io.ts'
 import type { SandboxRecord } from './record.ts'
 
 /** Inputs of a runtime that runs one command on mounted files. */
-export type Launch = {
+export type LaunchPlan = {
   host: Host
   /** Process that keeps the namespaces of the sandbox open. */
   namespaceProcess: NamespaceProcess
@@ -36,7 +36,7 @@ export type Launch = {
 
 export type LaunchMount = Exclude<Mount, { kind: 'volume' }>
 
-export type Launched = {
+export type LaunchedSandbox = {
   /** First process of the sandbox's PID namespace. When it ends, the kernel kills all others. */
   init: ProcessMark
   /** Starts the command, once the sandbox's ports are open. */
@@ -103,8 +103,8 @@ export type LocalRunningSandbox = {
   spec: SandboxSpec
   resources: SandboxResources
   namespaceProcess: NamespaceProcess
-  launched: Launched
-  output: Output
+  launched: LaunchedSandbox
+  output: CommandOutput
 }
 
 /** Releases resources that only a running sandbox needs. */

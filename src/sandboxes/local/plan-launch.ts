@@ -7,14 +7,14 @@ import { quote, renderCommand } from '../kernel/shell.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { controlFolder } from './control.ts'
 import { asOrdinaryUser, refuseLinks, resolveSandboxAccount, rootOf } from './files.ts'
-import { buildEnvironmentVariables, type Launch, type LaunchMount, type LocalRunningSandbox } from './launch.ts'
+import { buildEnvironmentVariables, type LaunchMount, type LaunchPlan, type LocalRunningSandbox } from './launch.ts'
 import { buildControlShellArgs, listControlFiles, listLauncherFiles } from './launcher.ts'
 import { type LocalNetwork, localNetworkOf, toHostsFile, toVolumeFolder } from './network.ts'
 
 type LaunchContext = Pick<LocalRunningSandbox, 'host' | 'spec' | 'namespaceProcess' | 'resources'> & { binds: string[] }
 
 /** Plans the launch of a sandbox. Checks the sandbox's files before anything runs on them. */
-export async function planLaunch(context: LaunchContext): Promise<Launch> {
+export async function planLaunch(context: LaunchContext): Promise<LaunchPlan> {
   const { host, spec, namespaceProcess, resources, binds } = context
   const root = rootOf(host, namespaceProcess, resources.files)
   const user = spec.user ?? spec.image.user
@@ -38,12 +38,12 @@ export async function planLaunch(context: LaunchContext): Promise<Launch> {
   }
 }
 
-type LaunchedCommand = Pick<Launch, 'account' | 'command' | 'env' | 'launcherFiles'>
+type LaunchedCommand = Pick<LaunchPlan, 'account' | 'command' | 'env' | 'launcherFiles'>
 
 /** Returns the command itself, or the control shell, to which the command is then sent. */
 async function prepareCommand(
   { host, spec, resources }: LaunchContext,
-  { account, workdir }: Pick<Launch, 'account' | 'workdir'>,
+  { account, workdir }: Pick<LaunchPlan, 'account' | 'workdir'>,
 ): Promise<LaunchedCommand> {
   const env = buildEnvironmentVariables(spec.image, account, spec.env)
   const files = listLauncherFiles(host.launcher)

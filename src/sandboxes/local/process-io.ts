@@ -11,7 +11,7 @@ import type { ImageStore } from './image-store.ts'
 import { createRecord } from './record.ts'
 
 /** Output of a command, which is being copied to a file. */
-export type Output = {
+export type CommandOutput = {
   /** Resolves when the last writer has closed the pipe. */
   ended: Promise<{ bytes: number }>
   /** Ends the output of a sandbox that never opened the pipe. Without it, `ended` would wait for a writer forever. */
@@ -24,7 +24,7 @@ export type Output = {
  * Copies a pipe to a file, up to a limit, and counts the rest. The pipe has a name, because programs reopen
  * /dev/stdout, which fails on the sockets that Node gives to its children.
  */
-export async function copyOutput(pipe: string, file: string, maxBytes: number): Promise<Output> {
+export async function copyOutput(pipe: string, file: string, maxBytes: number): Promise<CommandOutput> {
   const target = await open(file, 'w', 0o600)
   const source = await promisify(openDescriptor)(pipe, constants.O_RDONLY | constants.O_NONBLOCK, 0).catch(
     async (error: unknown) => {
@@ -76,13 +76,13 @@ async function copyPipe(
 }
 
 /** Standard input of a command. `send` writes all of it. */
-export type Input = { send(): void; close(): void }
+export type CommandInput = { send(): void; close(): void }
 
 /**
  * Feeds content through a named pipe. A sandbox could reopen a regular file as standard input and write to it beyond
  * its disk limit. Content is sent once the sandbox has opened the pipe, because earlier writes would be lost.
  */
-export async function openInput(pipe: string, content: string | Buffer): Promise<Input> {
+export async function openInput(pipe: string, content: string | Buffer): Promise<CommandInput> {
   if (content.length === 0) return { send: () => {}, close: () => {} }
   const fd = await promisify(openDescriptor)(pipe, constants.O_RDWR | constants.O_NONBLOCK, 0)
   const socket = new Socket({ fd, readable: false, writable: true })

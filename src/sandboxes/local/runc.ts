@@ -9,7 +9,14 @@ import { findProcess, type ProcessMark } from '../kernel/ownership.ts'
 import { quote, renderCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openGate } from './bwrap.ts'
-import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
+import {
+  hasStarted,
+  type LaunchedSandbox,
+  type LaunchMount,
+  type LaunchPlan,
+  START_TIMEOUT_MS,
+  STARTED_FILE,
+} from './launch.ts'
 import { buildInitArgs, buildLauncherArgs, LAUNCHER, listHidden } from './launcher.ts'
 import { openInput } from './process-io.ts'
 import { buildOciFilter } from './seccomp.ts'
@@ -17,7 +24,7 @@ import { buildOciFilter } from './seccomp.ts'
 const POLL_MS = 3
 
 /** Runs the command under runc. The namespace process is busy until the command ends. */
-export async function launchRunc(launch: Launch): Promise<Launched> {
+export async function launchRunc(launch: LaunchPlan): Promise<LaunchedSandbox> {
   const { namespaceProcess, spec, folder } = launch
   await writeFile(join(folder, 'config.json'), JSON.stringify(buildRuncSettings(launch)), { mode: 0o600 })
   const input = await openInput(join(folder, 'input'), spec.input)
@@ -48,7 +55,7 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
   return { init: init ?? { pid: 0, startTime: 'ended' }, ended, begin: () => openGate(folder) }
 }
 
-function buildScript({ folder, spec }: Launch): string {
+function buildScript({ folder, spec }: LaunchPlan): string {
   const file = (name: string): string => quote(join(folder, name))
   const state = ['--root', join(folder, 'runc'), '--log', join(folder, 'runc.log'), '--log-format', 'json']
   // runc keeps the container after its end, so that the counters of its cgroup can be read. Its folders are removed
@@ -63,7 +70,7 @@ function buildScript({ folder, spec }: Launch): string {
 }
 
 /** Finds the first process of the sandbox's PID namespace, with its process id on this machine. */
-async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessMark | undefined> {
+async function findInit(launch: LaunchPlan, isOver: () => boolean): Promise<ProcessMark | undefined> {
   const [cgroup] = launch.cgroups
   if (cgroup === undefined) throw new SandboxUnavailable('runc needs cgroups.')
   while (!isOver()) {
@@ -75,7 +82,7 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
 }
 
 /** Reports whether the network of the sandbox has been created. Always true without ports: then nothing waits for it. */
-const isNetworkCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
+const isNetworkCreated = async ({ spec, folder }: LaunchPlan): Promise<boolean> =>
   spec.ports.length === 0 || exists(join(folder, 'created'))
 
 async function findFirstProcess(pids: number[]): Promise<ProcessMark | undefined> {
@@ -165,7 +172,7 @@ const PRESERVED_FD = 3
 const OUTPUT = join(LAUNCHER, 'output')
 
 /** Builds the OCI settings of a sandbox, with the same isolation as under bubblewrap. */
-function buildRuncSettings(launch: Launch): object {
+function buildRuncSettings(launch: LaunchPlan): object {
   const { host, spec, folder, root, account, workdir, env, binds } = launch
   // Only the first process keeps the last capability: setpriv drops it for the command.
   const capabilities = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY].map((name) => `CAP_${name}`)
@@ -214,7 +221,7 @@ function buildRuncSettings(launch: Launch): object {
 const HOLD_SECONDS = 60
 
 /** Returns hooks that hold the command, after its network was created, until its ports are open. */
-function buildHooks({ spec, folder }: Launch): object {
+function buildHooks({ spec, folder }: LaunchPlan): object {
   if (spec.ports.length === 0) return {}
   const script = `: > ${quote(join(folder, 'created'))}; ${renderCommand('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
   return {
