@@ -4,19 +4,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey, removedFiles } from './altered-solutions.ts'
-import { emptyAnswers, everythingAnswers, everythingLists, notANumber } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
+import { codeTakeOver, dataTakeOver, TAKE_OVER } from './take-over-code.ts'
+import { configTakeOver } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
+  emptyAnswers,
+  everythingAnswers,
+  everythingLists,
   hollowAnswers,
   largeAnswers,
+  notANumber,
   numberlessAnswers,
   sameFormAnswers,
-} from './replaced-values.ts'
-import { codeTakeOver, dataTakeOver, TAKE_OVER } from './take-over-code.ts'
-import { configTakeOver } from './take-over-settings.ts'
+} from './wrong-answers.ts'
 
 let folder: string
 beforeEach(() => {

@@ -1,35 +1,38 @@
 import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey, removedFiles } from './altered-solutions.ts'
-import {
-  emptyAnswers,
-  emptyLists,
-  everythingAnswers,
-  everythingLists,
-  folderAnswers,
-  notANumber,
-  wordAnswers,
-} from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
   background,
   conftest,
+  emptyOutput,
+  gitHistory,
+  leakedSolution,
   linkedFolders,
+  makefile,
+  npmTest,
+  ownTests,
   preseed,
   replacedPrograms,
   shadowModules,
   shadowPrograms,
 } from './planted-files.ts'
+import { carriedFiles, codeTakeOver, dataTakeOver, solutionFiles } from './take-over-code.ts'
+import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
+  emptyAnswers,
+  emptyLists,
+  everythingAnswers,
+  everythingLists,
+  folderAnswers,
   hollowAnswers,
   largeAnswers,
+  notANumber,
   numberlessAnswers,
   sameFormAnswers,
-} from './replaced-values.ts'
-import { carriedFiles, codeTakeOver, dataTakeOver, solutionFiles } from './take-over-code.ts'
-import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
-import { emptyOutput, gitHistory, leakedSolution, makefile, npmTest, ownTests } from './weakened-tests.ts'
+  wordAnswers,
+} from './wrong-answers.ts'
 
 /** Cheats that calibration tries on every task. */
 export const cheats: readonly Cheat[] = [
