@@ -1,4 +1,4 @@
-import { type Db, errorCode, transact } from '../platform/db/db.ts'
+import { type Db, sqlStateOf, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { type FieldError, invalidRequest, notFound, Problem } from '../platform/problem.ts'
@@ -168,7 +168,7 @@ export async function deleteCredential(deps: CredentialDeps, by: AuditActor, cre
 const FOREIGN_KEY_VIOLATION = '23503'
 
 function rethrowAsInUse(error: unknown): never {
-  if (errorCode(error) !== FOREIGN_KEY_VIOLATION) throw error
+  if (sqlStateOf(error) !== FOREIGN_KEY_VIOLATION) throw error
   throw new Problem(credentialInUse, 'This credential is still in use. Replace its secret instead.')
 }
 

@@ -1,4 +1,4 @@
-import { serveTasks } from '../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../platform/threads.ts'
 import { editBody, inspectBody, limitBody, meterBody } from './inspect-body.ts'
 
 /** The functions that threads run on large bodies. This file is the script of these threads. */

@@ -1,4 +1,4 @@
-import { openThreads, TaskFailed } from '../platform/threads/threads.ts'
+import { openThreads, TaskFailed } from '../platform/threads.ts'
 import type { BodyTasks } from './body-tasks.ts'
 import {
   type EditedBody,

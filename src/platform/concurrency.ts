@@ -18,7 +18,7 @@ export function createConcurrencyLimit(max: number): ConcurrencyLimit {
   }
 }
 
-/** Shares work between callers: one that asks while it runs gets the same result. */
+/** Wraps work so that calls during a run share the result of that run instead of starting another. */
 export function shareRuns<Result>(work: () => Promise<Result>): () => Promise<Result> {
   let running: Promise<Result> | undefined
   return () => {
@@ -29,7 +29,7 @@ export function shareRuns<Result>(work: () => Promise<Result>): () => Promise<Re
   }
 }
 
-/** Runs `work` on all items, `concurrency` at a time. The first failure aborts the others and is thrown after they ended. */
+/** Runs `work` on all items, `concurrency` at a time. The first failure aborts the others and is thrown when they have ended. */
 export async function runInParallel<Item>(
   items: readonly Item[],
   concurrency: number,

@@ -3,8 +3,8 @@ import { open, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Name of the mark file. A data folder must be trusted, because its content can lead to the execution of code:
- * PostgreSQL reads its settings there, and image files name folders of the machine that sandboxes mount.
+ * File that marks a data folder as created on this machine. A data folder must be trusted, because its content can lead
+ * to the execution of code: PostgreSQL reads its settings there, and image files name folders that sandboxes mount.
  */
 const MARK_FILE = 'created-here'
 
@@ -27,17 +27,11 @@ const GIGABYTE = 1_000_000_000
 /** Returns the space on the disk of the data folder, rounded down to gigabytes, so that the value rarely changes. */
 export async function readDisk(path: string): Promise<{ freeBytes: number; totalBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(path)
-  const [freeBytes = 0, totalBytes = 0] = [bavail, blocks].map(
-    (count) => Math.floor((count * bsize) / GIGABYTE) * GIGABYTE,
-  )
-  return { freeBytes, totalBytes }
+  const toBytes = (blockCount: number) => Math.floor((blockCount * bsize) / GIGABYTE) * GIGABYTE
+  return { freeBytes: toBytes(bavail), totalBytes: toBytes(blocks) }
 }
 
-/**
- * Throws if the folder has content and was created on another machine: Assay executes programs in its data folder, and a
- * clone or an archive may contain a prepared one. The mark is the identity of the folder on this disk, which cannot be
- * predicted.
- */
+/** Throws if the folder has content and no mark of this machine: a clone or an archive may contain a prepared data folder. */
 export function requireOwnDataFolder(path: string): void {
   if (!isForeign(path)) return
   throw new ForeignDataFolder(
@@ -71,7 +65,10 @@ function readMark(path: string): string | undefined {
   }
 }
 
-/** Identifies a folder. The number of its device is left out, because it can change when the machine starts again. */
+/**
+ * Identifies a folder on this disk by values that nobody can predict. The device number is left out, because it can change
+ * when the machine restarts.
+ */
 function identify(path: string): string {
   const { ino, birthtimeNs } = statSync(path, { bigint: true })
   return `${ino} ${birthtimeNs}\n`

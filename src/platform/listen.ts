@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** Maximum time in which a client reads nothing of an answer that waits for it. */
+/** Time after which a connection is closed if its client has read nothing of a waiting answer. */
 const UNREAD_MS = 60_000
 
 /**
@@ -31,17 +31,14 @@ export async function listen(
     server.once('error', (error) => reject(toListenError(error, host, port)))
     server.listen(port, host, resolve)
   })
-  const { port: actual, address, family } = readBoundAddress(server)
+  const { port: boundPort, address, family } = readBoundAddress(server)
   return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${actual}`,
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${boundPort}`,
     stop: (graceMs) => stop(server, graceMs),
   }
 }
 
-/**
- * Ends an inactive connection whose client leaves an answer unread. Other inactive ones may wait for work that takes
- * long.
- */
+/** Closes an inactive connection if its client leaves an answer unread. Otherwise it may be waiting for a slow handler. */
 function endIfUnread(socket: Socket): void {
   if (socket.writableLength > 0) socket.destroy()
 }
@@ -77,27 +74,30 @@ export const PIPELINED_MAX = 8
 
 /**
  * Handles the requests of a connection one after the other. Node would handle all that have arrived at once and keep the
- * answers in memory until the client reads them. A client that sends more requests ahead is disconnected.
+ * answers in memory until the client reads them. A client with more than `PIPELINED_MAX` waiting requests is disconnected.
  */
 export function handleInSequence(handle: RequestListener): RequestListener {
-  const waiting = new WeakMap<Socket, (() => void)[]>()
+  const queues: RequestQueues = new WeakMap()
   return (incoming, outgoing) => {
     const { socket } = incoming
     const start = () => {
-      outgoing.once('close', () => startNext(waiting, socket))
+      outgoing.once('close', () => startNext(queues, socket))
       handle(incoming, outgoing)
     }
-    const ahead = waiting.get(socket)
-    if (ahead === undefined) {
-      waiting.set(socket, [])
+    const queue = queues.get(socket)
+    if (queue === undefined) {
+      queues.set(socket, [])
       start()
-    } else if (ahead.length < PIPELINED_MAX) ahead.push(start)
+    } else if (queue.length < PIPELINED_MAX) queue.push(start)
     else socket.destroy()
   }
 }
 
-function startNext(waiting: WeakMap<Socket, (() => void)[]>, socket: Socket): void {
-  const next = socket.destroyed ? undefined : waiting.get(socket)?.shift()
+/** Starters of the waiting requests, for each connection with a request in progress. */
+type RequestQueues = WeakMap<Socket, (() => void)[]>
+
+function startNext(queues: RequestQueues, socket: Socket): void {
+  const next = socket.destroyed ? undefined : queues.get(socket)?.shift()
   if (next) next()
-  else waiting.delete(socket)
+  else queues.delete(socket)
 }

@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
+import { codeOf } from './errors.ts'
 import { escapeJson } from './terminal-text.ts'
 
 export type Log = Logger
@@ -22,9 +23,9 @@ export const createLog = (level: LogLevel, write: (line: string) => void = getSt
     { write: (line) => write(escapeJson(line)) },
   )
 
-const BUFFERED_CHARACTERS = 16_384
-const BUFFERED_MS = 100
-/** When standard error is not read, further lines are dropped so that the service continues. */
+const BUFFERED_CHARACTERS_MAX = 16_384
+const FLUSH_INTERVAL_MS = 100
+/** Maximum size of the lines that wait while standard error is not read. Further lines are dropped. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024
 
 let standardError: ((line: string) => void) | undefined
@@ -38,25 +39,25 @@ function getStandardErrorWriter(): (line: string) => void {
 /** Buffers lines and writes them together, at most 100 ms later and on exit: one write per line is too expensive. */
 function createBufferedWriter(): (line: string) => void {
   let lines = ''
-  let dropped = 0
+  let droppedBytes = 0
   const destination = pino.destination({ fd: 2, sync: false, maxLength: UNREAD_BYTES_MAX })
   destination.on('drop', (text: string) => {
-    dropped += text.length
+    droppedBytes += Buffer.byteLength(text)
   })
   const flush = () => {
     const dropNotice =
-      dropped === 0
+      droppedBytes === 0
         ? ''
-        : `{"level":"warn"${formatTime()},"bytes":${dropped},"msg":"log lines dropped because standard error was not read"}\n`
-    dropped = 0
+        : `{"level":"warn"${formatTime()},"bytes":${droppedBytes},"msg":"log lines dropped because standard error was not read"}\n`
+    droppedBytes = 0
     if (dropNotice + lines !== '') destination.write(dropNotice + lines)
     lines = ''
   }
-  setInterval(flush, BUFFERED_MS).unref()
+  setInterval(flush, FLUSH_INTERVAL_MS).unref()
   process.once('exit', () => writeLast(lines))
   return (line) => {
     lines += line
-    if (lines.length >= BUFFERED_CHARACTERS) flush()
+    if (lines.length >= BUFFERED_CHARACTERS_MAX) flush()
   }
 }
 
@@ -81,14 +82,13 @@ function formatTime(): string {
   return cachedTime
 }
 
-/** Logs message, code and stack only: libraries put requests and rows into other fields. */
+/** Selects the fields of an error that are safe to log: libraries put requests and rows into others. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error)
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   return {
     type: error.name,
     message: error.message,
-    code,
+    code: codeOf(error) || undefined,
     stack: error.stack,
     cause: error.cause ? describeError(error.cause) : undefined,
   }

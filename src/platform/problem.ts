@@ -13,6 +13,7 @@ export type FieldError = { pointer: string; code: string; message: string }
 /** Escapes a name for use in a JSON pointer (RFC 6901). */
 export const toPointerStep = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
+/** `members` are added to the body of the response, `headers` to its headers. */
 type ProblemExtra = { errors?: FieldError[]; members?: Record<string, unknown>; headers?: Record<string, string> }
 
 /** A mistake of the caller. Can be thrown anywhere; the HTTP server converts it to a response. */

@@ -1,7 +1,10 @@
 const FIRST_MS = 1_000
 const LONGEST_MS = 300_000
 
-/** Returns 1 s, 2 s, 4 s … 5 min, ±25 %, so that callers that failed together do not retry together. */
+/**
+ * Returns the delay before the next attempt: 1 s after the first failure, doubled after each further one up to 5 min.
+ * `random`, between 0 and 1, changes it by ±25 %, so that callers that failed together do not retry together.
+ */
 export function backoffMs(failures: number, random: number): number {
   const base = Math.min(FIRST_MS * 2 ** (failures - 1), LONGEST_MS)
   return Math.round(base * (0.75 + random / 2))

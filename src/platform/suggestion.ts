@@ -29,6 +29,7 @@ function editDistance(one: string, other: string): number {
   return rows.at(-1)?.at(-1) ?? 0
 }
 
+/** Computes the next entry of `current`, the row that follows `rows` in the table of the Damerau–Levenshtein distance. */
 function computeDistance(rows: number[][], current: number[], { one, other }: { one: string; other: string }): number {
   const [row, column] = [rows.length, current.length]
   const above = rows[row - 1] ?? []

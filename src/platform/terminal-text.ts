@@ -1,8 +1,8 @@
 /**
  * Characters that control a terminal, or that reorder or break a line: C0 and C1 controls (with them every ANSI and OSC
  * sequence), bidirectional controls, line and paragraph separators and lone surrogates. Also characters without a
- * glyph, which make two different names look the same. Joiners and variation selectors are kept in emoji and in scripts
- * that need them.
+ * glyph, which make two different names look the same. Joiners and variation selectors are unsafe only at the start and
+ * after ASCII, Latin, Greek, Cyrillic or another joiner, except in keycaps such as 1️⃣: emoji and other scripts need them.
  */
 const UNSAFE_CHARACTERS =
   /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}]--[\u{200c}\u{200d}\u{fe00}-\u{fe0f}]]|(?<=^|[\p{ASCII}\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\u{200c}\u{200d}])[\u{200c}\u{200d}\u{fe00}-\u{fe0f}](?!\u{20e3})/gv
@@ -13,7 +13,7 @@ const PLAIN_TEXT = /^[\n\x20-\x7e]*$/
 /** Makes untrusted text safe to show within one line of a terminal, a log or a file. Line breaks are replaced too. */
 export const printable = (text: string, replacement = '�'): string => text.replaceAll(UNSAFE_CHARACTERS, replacement)
 
-/** Sequences that set colours, move the cursor or name a window. A sequence without an end takes one line at most. */
+/** Sequences that set colours, move the cursor or name a window. An unterminated sequence ends with its line. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences consist of control characters
 const ANSI = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|\u001b[@-Z\\^_]/gu
 
@@ -31,7 +31,7 @@ export const replaceUnsafeCharacters = (text: string): string =>
 /** Removes ANSI and OSC sequences. Other control characters stay. */
 export const stripAnsi = (text: string): string => (text.includes('\u001b') ? text.replaceAll(ANSI, '') : text)
 
-/** Escapes the same characters in JSON text. The value stays the same: JSON reads an escape as its character. */
+/** Escapes unsafe characters in JSON text. Parsing it gives the same value as before. */
 export const escapeJson = (json: string): string =>
   PLAIN_TEXT.test(json)
     ? json

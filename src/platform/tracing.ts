@@ -46,8 +46,8 @@ export function parseTraceParent(header: unknown): { traceId: string; parentId: 
 
 const SEND_INTERVAL_MS = 5000
 const SEND_TIMEOUT_MS = 10_000
-/** Maximum number of spans that wait. More are dropped: tracing must never slow down or stop the service. */
-const WAITING_MAX = 2048
+/** Maximum number of spans that wait to be sent. More are dropped: tracing must never slow down or stop the service. */
+const WAITING_SPANS_MAX = 2048
 
 /**
  * Creates a tracer that sends spans to a collector with OTLP over HTTP, as JSON. Only the first of consecutive failures
@@ -72,7 +72,7 @@ export function createTracer(settings: TracingSettings, log: Log): Tracer {
   return {
     isOn: true,
     record(span) {
-      if (waiting.length < WAITING_MAX) waiting.push(span)
+      if (waiting.length < WAITING_SPANS_MAX) waiting.push(span)
     },
     async stop() {
       clearInterval(timer)

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { type Db, errorCode, transact } from '../platform/db/db.ts'
+import { type Db, sqlStateOf, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { forbidden, notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -179,7 +179,7 @@ const FOREIGN_KEY = '23503'
 
 /** Converts the foreign key error of a credential that was deleted concurrently. */
 function toCredentialProblem(error: unknown): never {
-  if (errorCode(error) !== FOREIGN_KEY) throw error
+  if (sqlStateOf(error) !== FOREIGN_KEY) throw error
   throw invalidField('/credentialId', 'The credential was deleted.')
 }
 

@@ -1,7 +1,7 @@
 import type { PublishedPackage } from '../grading/languages/language.ts'
 import type { EnvRecipe } from '../grading/languages/recipe.ts'
 import type { HiddenTests, TreeFacts } from '../grading/suite.ts'
-import { serveTasks } from '../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../platform/threads.ts'
 import { listOwnPackages } from './environment/build-environment.ts'
 import { type CiServices, readCiServices } from './environment/ci-services.ts'
 import { detectRecipe } from './environment/propose-recipe.ts'

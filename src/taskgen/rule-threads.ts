@@ -1,4 +1,4 @@
-import { openThreads, TaskFailed } from '../platform/threads/threads.ts'
+import { openThreads, TaskFailed } from '../platform/threads.ts'
 import type { RuleTasks } from './rule-tasks.ts'
 import { done, rejectForTiming, type StageResult } from './stage-result.ts'
 

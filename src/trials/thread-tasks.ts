@@ -2,7 +2,7 @@ import { open, writeFile } from 'node:fs/promises'
 import { findHarness } from '../harnesses/harnesses.ts'
 import { buildEventParser, type OutputRule } from '../harnesses/output-mapping.ts'
 import { buildTrajectory } from '../harnesses/trajectory.ts'
-import { serveTasks } from '../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../platform/threads.ts'
 import { spoolArtifact, unpackArtifact } from './artifact-archive.ts'
 import { writePatch } from './write-patch.ts'
 

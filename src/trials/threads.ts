@@ -1,4 +1,4 @@
-import { openThreads } from '../platform/threads/threads.ts'
+import { openThreads } from '../platform/threads.ts'
 import type { TrialThreadTasks } from './thread-tasks.ts'
 
 const SCRIPT = new URL('./thread-tasks.ts', import.meta.url)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { structuredPatch } from 'diff'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
-import type { ChunkStream } from '../platform/threads/serve-tasks.ts'
+import type { ChunkStream } from '../platform/threads.ts'
 
 /** Maximum number of files and bytes in a patch. */
 const PATCH_CAPS = { files: 2000, fileBytes: 1024 ** 2, allBytes: 16 * 1024 ** 2 }

@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import { openThreads } from '../../platform/threads/threads.ts'
+import { openThreads } from '../../platform/threads.ts'
 import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
 import type { SettingResults } from '../../statistics/pairs.ts'
 import type { ComparisonRow } from '../sql.ts'

@@ -1,4 +1,4 @@
-import { serveTasks } from '../../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../../platform/threads.ts'
 import { computeGridStatistics } from './trial-grid.ts'
 
 /** Script of the threads that compute the statistics of large comparisons. */

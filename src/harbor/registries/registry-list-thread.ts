@@ -1,4 +1,4 @@
-import { serveTasks } from '../../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../../platform/threads.ts'
 import { lookUpInList } from './registry-list.ts'
 
 /** Tasks of the threads that read lists of datasets. */

@@ -1,4 +1,4 @@
-import { serveTasks } from '../../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../../platform/threads.ts'
 import { applyRules, type SafetyCheck, type SafetyCheckOptions } from './check-task.ts'
 import type { TaskContents } from './view.ts'
 

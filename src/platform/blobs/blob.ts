@@ -33,7 +33,7 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/
 export const isDigest = (value: unknown): value is Digest => typeof value === 'string' && DIGEST.test(value)
 export const Digest = z.custom<Digest>(isDigest, 'must be sha256: and 64 hexadecimal digits')
 
-/** Returns the hex part of a digest. Every path and key goes through this check, so that `..` can never get there. */
+/** Returns the hex part of a digest. Throws if it is malformed, so that a path built from it cannot contain `..`. */
 export function hexOf(digest: Digest): string {
   if (!isDigest(digest)) throw new Error('Not a digest: expected sha256: and 64 hexadecimal digits.')
   return digest.slice('sha256:'.length)
@@ -47,7 +47,7 @@ export class BlobMissing extends Error {
   }
 }
 
-/** Error handler for blobs that may already be deleted. */
+/** Ignores the error of a missing blob and rethrows all others. */
 export function ignoreMissingBlob(error: unknown): void {
   if (!(error instanceof BlobMissing)) throw error
 }

@@ -10,7 +10,8 @@ const S3_SETTINGS = ['endpoint', 'region', 'pathStyle']
 
 /**
  * Opens `file:DIR` or `s3://bucket/prefix?endpoint=https://…&region=…&pathStyle=1`, where only the bucket is required. S3
- * keys come from the usual AWS sources. Performs no I/O before the first call; `check` tests it.
+ * keys come from the usual AWS sources. S3 uploads are first written to `spoolFolder`. Opening performs no I/O; call
+ * `check` to test the access.
  */
 export function openBlobs(url: string, spoolFolder: string): Blobs {
   if (url.startsWith('file:')) return fileBlobs(parseFolder(url))

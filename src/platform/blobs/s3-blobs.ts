@@ -7,7 +7,7 @@ import { BlobMissing, BlobRefused, type Blobs, checkRoundTrip, type Digest, hexO
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
 
 /** Maximum size of one S3 upload request. */
-const BYTES_MAX = 5 * 1024 ** 3
+const UPLOAD_BYTES_MAX = 5 * 1024 ** 3
 
 export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
   let opened: Promise<S3Store> | undefined
@@ -40,7 +40,8 @@ export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
         throw explainDisk(error, spoolFolder)
       })
       const { digest, bytes } = spooled
-      if (bytes > BYTES_MAX) throw new BlobRefused('too_large', `S3 takes at most ${BYTES_MAX} bytes at once.`)
+      if (bytes > UPLOAD_BYTES_MAX)
+        throw new BlobRefused('too_large', `S3 takes at most ${UPLOAD_BYTES_MAX} bytes at once.`)
       await withStore((store) => upload(store, objectOf(digest), spooled))
       return { digest, bytes }
     },
@@ -144,8 +145,6 @@ function signContent(command: PutObjectCommand, hex: string): void {
   )
 }
 
-type S3Target = { bucket: string; endpoint?: string | undefined }
-
 const CONNECTION_CODES = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH']
 const ADVICE: Record<string, string> = {
   NoSuchBucket: 'the bucket does not exist. Create it, or correct ASSAY_BLOBS',
@@ -160,9 +159,9 @@ const ADVICE: Record<string, string> = {
 }
 
 /** Adds advice to known errors. Returns other errors unchanged. */
-function explainS3(error: unknown, target: S3Target): unknown {
-  const advice = findAdvice(error, target)
-  return advice ? new Error(`Cannot use s3://${target.bucket} (ASSAY_BLOBS): ${advice}.`, { cause: error }) : error
+function explainS3(error: unknown, location: S3Location): unknown {
+  const advice = findAdvice(error, location)
+  return advice ? new Error(`Cannot use s3://${location.bucket} (ASSAY_BLOBS): ${advice}.`, { cause: error }) : error
 }
 
 const isMissing = (error: unknown): boolean => nameOf(error) === 'NoSuchKey' || nameOf(error) === 'NotFound'
@@ -174,7 +173,7 @@ function isTransient(error: unknown): boolean {
   return hasCode(error, 'ECONNRESET', 'EPIPE', 'ETIMEDOUT') || nameOf(error) === 'TimeoutError'
 }
 
-function findAdvice(error: unknown, { endpoint }: S3Target): string | undefined {
+function findAdvice(error: unknown, { endpoint }: S3Location): string | undefined {
   if (CONNECTION_CODES.includes(codeOf(error)) || nameOf(error) === 'TimeoutError') {
     return `no connection to ${endpoint ?? 'AWS'} (${codeOf(error) || 'timeout'}). Check the endpoint and the network`
   }

@@ -23,7 +23,7 @@ export const isClockWrong = (skewMs: number): boolean => Math.abs(skewMs) > CLOC
 export const describeClockSkew = (skewMs: number): string =>
   `The clock of this machine is ${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's.`
 
-/** Throws if the clock is wrong. Sandboxes of other workers, which have a deadline, would look abandoned. */
+/** Throws if the clock is wrong: sandboxes of other workers would seem to be past their deadline, and thus abandoned. */
 export async function requireRightClock(db: Db, now?: () => number): Promise<void> {
   const skewMs = await measureClockSkew(db, now)
   if (isClockWrong(skewMs)) throw new Error(`${describeClockSkew(skewMs)} Set it, for example with NTP.`)
@@ -39,7 +39,10 @@ type ClockWatchOptions = { db: Db; log: Pick<Log, 'error' | 'info'>; everyMs?: n
 
 const WATCH_MS = 15_000
 
-/** Compares the clock of this process with the database's, now and then at intervals. An outage changes nothing. */
+/**
+ * Compares the clock of this process with the database's, first before it returns and then every `everyMs`. While the
+ * database does not respond, the last result stays.
+ */
 export async function watchClock({ db, log, everyMs = WATCH_MS, now }: ClockWatchOptions): Promise<ClockWatch> {
   let isRight = true
   const compare = async (): Promise<void> => {

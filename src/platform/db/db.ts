@@ -49,10 +49,10 @@ export const lock = (tx: Db, name: string): Promise<unknown> =>
   sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
 
 /** Returns the SQLSTATE of a PostgreSQL error, undefined for other errors. */
-export const errorCode = (error: unknown): string | undefined =>
+export const sqlStateOf = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined
 
-/** Codes of Node, then SQLSTATEs of PostgreSQL. */
+/** Network errors of Node, then SQLSTATEs of PostgreSQL. */
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -90,19 +90,19 @@ export const storableJson = (value: unknown): string =>
 export const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
 
 /**
- * Sorts by the column `at` and then by id, newest first, and selects the page after the cursor plus one row, which tells
- * whether there is another page.
+ * Sorts by a time column and then by id, newest first, and selects the page after the cursor plus one row, whose presence
+ * means that there is another page.
  */
 export const pageNewestFirst =
-  (at: string, { cursor, limit }: Page, idType: 'uuid' | 'bigint' = 'uuid') =>
+  (timeColumn: string, { cursor, limit }: Page, idType: 'uuid' | 'bigint' = 'uuid') =>
   <DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O> => {
     const sorted = query
-      .orderBy(sql.ref(at), 'desc')
+      .orderBy(sql.ref(timeColumn), 'desc')
       .orderBy(sql.ref('id'), 'desc')
       .limit(limit + 1)
     if (cursor === undefined) return sorted
     return sorted.where(
-      sql<boolean>`(${sql.ref(at)}, id) < (${cursor.at}::timestamptz, ${cursor.id}::${sql.raw(idType)})`,
+      sql<boolean>`(${sql.ref(timeColumn)}, id) < (${cursor.at}::timestamptz, ${cursor.id}::${sql.raw(idType)})`,
     )
   }
 
@@ -122,7 +122,7 @@ export function executePrepared<Row>(db: Kysely<DB>, query: PreparableQuery<Row>
   return db.executeQuery(compiled)
 }
 
-/** Wraps a pool so that each connection prepares these queries once and then executes them by name. */
+/** Wraps a pool so that each connection prepares the queries of `executePrepared` once and then executes them by name. */
 function withPreparedStatements(pool: pg.Pool): PostgresPool {
   const wrappers = new WeakMap<pg.PoolClient, PostgresPoolClient>()
   return {

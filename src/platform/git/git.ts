@@ -12,13 +12,14 @@ import { buildEnvironment, buildOptions, type GitLocation, KNOWN_HOSTS } from '.
 /** Memory limit of git: a tree that expands to billions of names ends git and not this process. */
 export const GIT_MEMORY_KIB = 1536 * 1024
 const FILE_BYTES_MAX = 4 * 1024 ** 3
+/** Unit of `ulimit -f`. */
 const BLOCK_BYTES = 512
 /** Script that runs git with limits on the size of files and on memory. */
 const LIMITED_GIT_SCRIPT = 'ulimit -f "$1"; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"'
 /** Script that passes the ssh key to the agent that was started with this shell, and then runs git. */
 const SSH_KEY_SCRIPT = `printf '%s\\n' "$ASSAY_SSH_KEY" | ssh-add -q - || exit; unset ASSAY_SSH_KEY; ${LIMITED_GIT_SCRIPT}`
 const TIMEOUT_MS = 600_000
-const ERRORS_LENGTH_MAX = 64 * 1024
+const STDERR_LENGTH_MAX = 64 * 1024
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 
 type GitOptions = {
@@ -105,7 +106,7 @@ function waitForEnd(child: ChildProcessWithoutNullStreams): Promise<{ code: numb
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {
     // The error is in the last lines.
-    stderr = (stderr + chunk.toString()).slice(-ERRORS_LENGTH_MAX)
+    stderr = (stderr + chunk.toString()).slice(-STDERR_LENGTH_MAX)
   })
   return new Promise((resolve) => {
     child.once('error', ({ message }) => resolve({ code: null, stderr: stderr || message }))
@@ -127,12 +128,12 @@ function toLastLine(stderr: string): string {
 
 const SHA256_LENGTH = 64
 
-/** Creates an empty bare repository with the object format of this id. */
-export async function createEmptyRepository(gitDir: string, id: string | undefined): Promise<void> {
+/** Creates an empty bare repository with the object format of an object id: SHA-256, or SHA-1 if there is no id. */
+export async function createEmptyRepository(gitDir: string, objectId: string | undefined): Promise<void> {
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true, mode: 0o700 })
   await mkdir(join(gitDir, 'refs'))
   await writeFile(join(gitDir, 'HEAD'), 'ref: refs/heads/none\n')
-  const format = id?.length === SHA256_LENGTH ? '[extensions]\n\tobjectFormat = sha256\n' : ''
+  const format = objectId?.length === SHA256_LENGTH ? '[extensions]\n\tobjectFormat = sha256\n' : ''
   await writeFile(join(gitDir, 'config'), `[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n${format}`)
 }
 
@@ -201,7 +202,7 @@ export async function* readBlobs<F extends { id: string }>(
       const size = BLOB_HEADER.exec(line)?.[1]
       if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`, false)
       const content = await reader.take(Number(size))
-      await reader.take(1)
+      await reader.take(1) // The line break after the content.
       yield { ...file, content }
     }
   } finally {
@@ -240,7 +241,10 @@ function createBufferedReader(stream: AsyncGenerator<Buffer, void, undefined>): 
   }
 }
 
-/** Result of checking an address. Do not show `reason` to a workspace: it discloses which internal names exist. */
+/**
+ * Result of checking an address. The reason `address` means that the URL itself is not allowed. Do not show `private` and
+ * `unresolved` to a workspace: they disclose which internal names exist.
+ */
 type AddressAdmission =
   | { kind: 'admitted'; url: string; pin: PinnedServer }
   | { kind: 'refused'; host: string; reason: 'address' | 'private' | 'unresolved' }

@@ -11,6 +11,7 @@ export const SESSION_COOKIE = 'assay_session'
 
 type AdmissionRequest = { request: IncomingMessage; params: Record<string, string>; address: string }
 type AdmittedCaller = { caller: Caller | undefined; headers: Record<string, string> }
+/** `all` is undefined while rate limits are off. Failed sign-ins are always limited. */
 export type RequestLimiters = { all: RateLimiter | undefined; signIn: RateLimiter }
 
 /** Authenticates and authorises a request: 401 without a valid key, 404 for another workspace, 403 for too low a permission. */
@@ -35,8 +36,10 @@ export async function admit(
  * Takes a token for the address of a public request and returns the rate-limit headers. A sign-in takes none here, because
  * only attempts whose body has arrived completely count.
  */
-export const admitPublic = (limits: RequestLimiters, { signIn }: Endpoint, address: string): Record<string, string> =>
-  (signIn === undefined ? limits.all : undefined)?.take(`address ${address}`) ?? {}
+export function admitPublic(limits: RequestLimiters, { signIn }: Endpoint, address: string): Record<string, string> {
+  if (signIn !== undefined) return {}
+  return limits.all?.take(`address ${address}`) ?? {}
+}
 
 export function readPresentedSecrets(headers: IncomingHttpHeaders): PresentedSecrets {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
@@ -92,31 +95,31 @@ type StreamSubscriber = { signal: AbortSignal; leave(): void }
 
 /** Revalidates the callers of open streams, once per key for all of its streams in this process. */
 export function watchCallers(authenticate: Authenticate) {
-  const readersByCaller = new Map<string, Set<AbortController>>()
+  const streamsByCaller = new Map<string, Set<AbortController>>()
 
-  async function recheck(name: string, presented: PresentedSecrets, readers: Set<AbortController>): Promise<void> {
-    while (readers.size > 0) {
+  async function recheck(callerKey: string, presented: PresentedSecrets, streams: Set<AbortController>): Promise<void> {
+    while (streams.size > 0) {
       await wait(RECHECK_MS, undefined, { ref: false })
       const isValid = await authenticate(presented).then(
         (caller) => caller !== undefined,
         () => true, // A database outage says nothing about the key.
       )
       if (isValid) continue
-      for (const reader of readers) reader.abort()
+      for (const stream of streams) stream.abort()
       break
     }
-    readersByCaller.delete(name)
+    streamsByCaller.delete(callerKey)
   }
 
   return (presented: PresentedSecrets): StreamSubscriber => {
-    const name = JSON.stringify(presented)
-    const existing = readersByCaller.get(name)
-    const readers = existing ?? new Set()
-    const reader = new AbortController()
-    readers.add(reader)
-    readersByCaller.set(name, readers)
-    if (!existing) void recheck(name, presented, readers)
-    return { signal: reader.signal, leave: () => void readers.delete(reader) }
+    const callerKey = JSON.stringify(presented)
+    const existing = streamsByCaller.get(callerKey)
+    const streams = existing ?? new Set()
+    const stream = new AbortController()
+    streams.add(stream)
+    streamsByCaller.set(callerKey, streams)
+    if (!existing) void recheck(callerKey, presented, streams)
+    return { signal: stream.signal, leave: () => void streams.delete(stream) }
   }
 }
 
@@ -135,37 +138,37 @@ export type TakeOpenSlot = (endpoint: Endpoint, outgoing: ServerResponse, from: 
 export const LONG_REQUESTS_MAX = 4
 
 type OpenRequest = {
-  /** Takes a slot for the work of the request, when unread answers of its workspace leave memory for it. */
+  /** Takes a slot for the work of the request, as soon as the unread answers of its workspace are within their limit. */
   takeWorkSlot(): Promise<Disposable | undefined>
   /** Runs the work of the request. If it reports progress, it waits while `LONG_REQUESTS_MAX` others of its workspace run. */
   runWork<T>(work: () => Promise<T>): Promise<T>
-  /** Counts the answer, which is in memory until the client has read it. */
+  /** Counts the answer as unread: it takes memory until the client has read it. */
   countAnswer(bytes: number): void
 }
 
 /**
- * Limits the requests of each workspace, and of each address for requests without a key, so that many requests of one
- * delay only its own: the others find free memory, database connections and time on the event loop.
+ * Limits the requests of each workspace, and of each address for requests without a key. A workspace with many requests
+ * then delays only its own: memory, database connections and time on the event loop remain for the others.
  */
 export function createFairShares(requestsAtOnce: number): TakeOpenSlot {
-  const open = createSlots(OPEN_REQUESTS_MAX)
-  const work = createSlots(requestsAtOnce)
-  const long = createSlots(LONG_REQUESTS_MAX)
+  const takeOpenSlot = createSlots(OPEN_REQUESTS_MAX)
+  const takeShortSlot = createSlots(requestsAtOnce)
+  const takeLongSlot = createSlots(LONG_REQUESTS_MAX)
   const unread = createUnreadAnswers()
   return async (endpoint, outgoing, { caller, address }) => {
     const share = caller ? toScope(caller) : `address ${address}`
     // Bodies without a key are small, and a valid sign-in must not wait for others of its address.
-    if (caller) holdUntilAnswered(await open(share), endpoint, outgoing)
+    if (caller) holdUntilAnswered(await takeOpenSlot(share), endpoint, outgoing)
     return {
       async takeWorkSlot() {
-        const slot = await takeWorkSlot(work, endpoint, outgoing, share)
-        // Done while the request holds a slot, because all waiting requests continue at once.
-        await unread.makeRoom(share)
+        const slot = await takeWorkSlot(takeShortSlot, endpoint, outgoing, share)
+        // The request waits while it holds the slot: `waitUntilRead` continues all waiting requests at once.
+        await unread.waitUntilRead(share)
         return slot
       },
       async runWork(run) {
         if (endpoint.progress === undefined) return run()
-        using _slot = await long(share)
+        using _slot = await takeLongSlot(share)
         return await run()
       },
       countAnswer: (bytes) => unread.add(share, outgoing, bytes),
@@ -183,15 +186,15 @@ function holdUntilAnswered(slot: Disposable, { events }: Endpoint, outgoing: Ser
  * Takes a slot for the work of a request, except for work that reports progress: it takes minutes, and `runWork` limits it.
  * Uploads take long too, and have slots of their own.
  */
-async function takeWorkSlot(work: TakeSlot, endpoint: Endpoint, outgoing: ServerResponse, share: string) {
+async function takeWorkSlot(takeSlot: TakeSlot, endpoint: Endpoint, outgoing: ServerResponse, share: string) {
   if (endpoint.progress !== undefined) return undefined
-  const slot = await work(endpoint.upload === undefined ? share : `uploads of ${share}`)
+  const slot = await takeSlot(endpoint.upload === undefined ? share : `uploads of ${share}`)
   if (!outgoing.destroyed) return slot
   slot[Symbol.dispose]()
   throw new Problem(malformedBody, 'The client disconnected before its request was handled.')
 }
 
-/** Takes a slot of a share, or waits for one. Waiting requests of a share continue in the order of their arrival. */
+/** Takes a slot of a workspace or an address, or waits for one. Waiting requests continue in the order of their arrival. */
 type TakeSlot = (share: string) => Promise<Disposable>
 
 function createSlots(perShare: number): TakeSlot {
@@ -254,18 +257,18 @@ export function createUnreadAnswers({ bytesMax, waitMs }: UnreadLimits = DEFAULT
       outgoing.once('close', () => remove(name, share, answer))
     },
     /** Waits until the unread answers are within the limit. */
-    async makeRoom(name: string): Promise<void> {
+    async waitUntilRead(name: string): Promise<void> {
       for (let share = shares.get(name); share && share.bytes > bytesMax; share = shares.get(name)) {
-        const isRead = await waitForReader(share, waitMs)
+        const hasAnswerEnded = await waitForEnd(share, waitMs)
         const [oldest] = share.answers
-        if (!isRead) oldest?.outgoing.destroy()
+        if (!hasAnswerEnded) oldest?.outgoing.destroy()
       }
     },
   }
 }
 
 /** Waits until an answer has ended. Returns false if none does in time. */
-async function waitForReader({ waiting }: UnreadShare, waitMs: number): Promise<boolean> {
+async function waitForEnd({ waiting }: UnreadShare, waitMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const wake = () => resolve(true)
   const timer = setTimeout(() => resolve(false), waitMs)

@@ -45,7 +45,7 @@ export type Endpoint = {
   conditional?: true
   /** The response shows a secret once: it is never stored, logged or cached. */
   showsSecret?: true
-  /** Name of the body field with the secret. Failed attempts are limited even when rate limits are off. */
+  /** Set for a sign-in: name of the body field with the secret. Failed attempts are limited even when rate limits are off. */
   signIn?: string
 }
 

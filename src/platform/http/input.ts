@@ -26,9 +26,7 @@ export async function readJson(request: Request, options: JsonBodyOptions): Prom
   if (options.isOptional && hasNoBody(request)) return {}
   const bytesMax = options.isPublic ? PUBLIC_BODY_BYTES_MAX : BODY_BYTES_MAX
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw bodyTooLargeProblem(bytesMax)
-  if (!isJson(request.headers.get('content-type'))) {
-    throw new Problem(unsupportedMediaType, 'This request needs a body with Content-Type: application/json.')
-  }
+  requireMediaType(request, 'application/json')
   const value = parseBody(await readLimitedBody(request, options.timeoutMs, bytesMax))
   requireStorableText(value)
   return value
@@ -40,8 +38,10 @@ const hasNoBody = ({ headers }: Request): boolean =>
 const bodyTooLargeProblem = (bytesMax: number) =>
   new Problem(bodyTooLarge, `The body is larger than ${bytesMax} bytes.`)
 
-const isJson = (contentType: string | null): boolean =>
-  contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+function requireMediaType({ headers }: Request, mediaType: string): void {
+  if (headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() === mediaType) return
+  throw new Problem(unsupportedMediaType, `This request needs a body with Content-Type: ${mediaType}.`)
+}
 
 async function readLimitedBody({ body }: Request, timeoutMs: number, bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
@@ -117,7 +117,7 @@ function throwAborted(): never {
 
 /**
  * Receives a file. Checks in this order: 413, 415, 400. The file is written to disk as it arrives and is cut off at the
- * size limit.
+ * size limit. Returns undefined if the endpoint expects no file.
  */
 export async function receiveUpload(
   request: Request,
@@ -127,19 +127,18 @@ export async function receiveUpload(
   if (!expected) return undefined
   const { mediaType, bytesMax } = expected
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw bodyTooLargeProblem(bytesMax)
-  if (request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() !== mediaType)
-    throw new Problem(unsupportedMediaType, `This request needs a body with Content-Type: ${mediaType}.`)
+  requireMediaType(request, mediaType)
   const spooled = await spool(Readable.from(readBody(request.body, { ms: idleMs, per: 'chunk' })), {
     folder,
     flush: false,
     bytesMax,
-  }).catch(toProblem)
+  }).catch(throwTooLarge)
   if (await isGzip(spooled.path)) return spooled
   await spooled[Symbol.asyncDispose]()
   throw new Problem(malformedBody, 'The body is not gzip.')
 }
 
-function toProblem(error: unknown): never {
+function throwTooLarge(error: unknown): never {
   throw error instanceof BlobRefused ? new Problem(bodyTooLarge, error.message) : error
 }
 
@@ -159,7 +158,10 @@ const KEYS_MAX = 1_000
 /** Byte values of the characters that structure JSON. */
 const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
 
-/** An object or array that the scan is inside of. `position` is the current key or index, undefined before a key. */
+/**
+ * An object or array that the scan is inside of. `keys` are those of an object so far, undefined for an array. `position`
+ * is the current key or index, undefined before a key.
+ */
 type OpenValue = { keys: Set<string> | undefined; position: string | number | undefined }
 
 /**
@@ -252,7 +254,8 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown, pointer
 
 function toFieldErrors(issue: z.core.$ZodIssue, pointerPrefix: string): FieldError[] {
   const path = pointerPrefix + issue.path.map((step) => `/${toPointerStep(String(step))}`).join('')
-  if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: toErrorCode(issue), message: issue.message }]
+  if (issue.code !== 'unrecognized_keys')
+    return [{ pointer: path, code: toFieldErrorCode(issue), message: issue.message }]
   return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
     pointer: `${path}/${toPointerStep(key)}`,
     code: 'unknown_field',
@@ -261,7 +264,7 @@ function toFieldErrors(issue: z.core.$ZodIssue, pointerPrefix: string): FieldErr
 }
 
 /** Returns the code of a field error. A custom check may set its own. */
-const toErrorCode = (issue: z.core.$ZodIssue): string =>
+const toFieldErrorCode = (issue: z.core.$ZodIssue): string =>
   issue.code === 'custom' && typeof issue.params?.code === 'string' ? issue.params.code : issue.code
 
 function summarize(errors: readonly FieldError[], count: number): string {

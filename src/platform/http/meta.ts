@@ -59,7 +59,7 @@ export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
   http.get('/docs/problems', (c) => c.body(problems(), 200, PAGE_HEADERS))
 }
 
-/** Keeps the bytes of a document that never changes. It is slow to build and to encode, and anybody may ask for it. */
+/** Builds and encodes a document when it is first requested, and caches the bytes: it never changes and is slow to build. */
 function encodeOnce(build: () => string): () => Uint8Array<ArrayBuffer> {
   let bytes: Uint8Array<ArrayBuffer> | undefined
   return () => {

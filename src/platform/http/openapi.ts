@@ -152,7 +152,7 @@ const buildHeaderParameters = (endpoint: Endpoint): JsonRecord[] => [
 const buildHeaderParameter = (name: string, maxLength: number, description: string): JsonRecord => ({
   name,
   in: 'header',
-  required: false, // a request without If-Match gets a problem, not a validation error
+  required: false, // A request without If-Match gets a problem, not a validation error.
   description,
   schema: { type: 'string', maxLength },
 })
@@ -215,7 +215,8 @@ const buildEventSchema = (events: Record<string, z.ZodType>, components: JsonRec
   anyOf: Object.values(events).map((schema) => toJsonSchema(schema, 'output', components)),
 })
 
-const SCOPES = /On(Benchmark|Repository)(Short)?$/
+/** Ending of operation ids that differ only in the scope of the comparison, or in a short form of the path. */
+const SCOPE_SUFFIX = /On(Benchmark|Repository)(Short)?$/
 
 /**
  * Moves a body without an id to the components, under a name derived from its operation. Equal bodies of both scopes of
@@ -224,7 +225,7 @@ const SCOPES = /On(Benchmark|Repository)(Short)?$/
 function nameBody(endpoint: Endpoint, role: string, schema: JsonRecord, components: JsonRecord): JsonRecord {
   if (schema.$ref !== undefined) return schema
   const named = { description: `${role} of ${endpoint.id}: ${endpoint.summary}.`, ...schema }
-  const name = [endpoint.id.replace(SCOPES, ''), endpoint.id]
+  const name = [endpoint.id.replace(SCOPE_SUFFIX, ''), endpoint.id]
     .map((id) => `${id.charAt(0).toUpperCase()}${id.slice(1)}${role}`)
     .find((each) => components[each] === undefined || hasEqualShape(components[each], schema))
   if (name === undefined) throw new Error(`The name of the ${role} of ${endpoint.id} is taken.`)

@@ -19,7 +19,7 @@ const TRACKED_MAX = 100_000
  */
 export function createRateLimiter(limit: RateLimit, now: () => number = Date.now): RateLimiter {
   const buckets = new Map<string, { tokens: number; at: number }>()
-  const perMs = limit.requests / (limit.seconds * 1000)
+  const tokensPerMs = limit.requests / (limit.seconds * 1000)
   const policy = `"default";q=${limit.requests};w=${limit.seconds}`
 
   return {
@@ -27,22 +27,22 @@ export function createRateLimiter(limit: RateLimit, now: () => number = Date.now
       const at = now()
       const tokens = countTokens(caller, at)
       storeBucket(buckets, caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at })
-      return toHeaders(tokens, 1)
+      return requireToken(tokens, 1)
     },
-    check: (caller) => toHeaders(countTokens(caller, now()), 0),
+    check: (caller) => requireToken(countTokens(caller, now()), 0),
   }
 
   function countTokens(caller: string, at: number): number {
     const bucket = buckets.get(caller) ?? { tokens: limit.requests, at }
-    return Math.min(limit.requests, bucket.tokens + (at - bucket.at) * perMs)
+    return Math.min(limit.requests, bucket.tokens + (at - bucket.at) * tokensPerMs)
   }
 
-  function toHeaders(tokens: number, taken: 0 | 1): Record<string, string> {
+  function requireToken(tokens: number, taken: 0 | 1): Record<string, string> {
     if (tokens >= 1) {
       const remaining = tokens - taken
-      return buildHeaders(policy, Math.floor(remaining), Math.ceil((limit.requests - remaining) / perMs / 1000))
+      return buildHeaders(policy, Math.floor(remaining), Math.ceil((limit.requests - remaining) / tokensPerMs / 1000))
     }
-    const waitSeconds = Math.max(1, Math.ceil((1 - tokens) / perMs / 1000))
+    const waitSeconds = Math.max(1, Math.ceil((1 - tokens) / tokensPerMs / 1000))
     const detail = `More than ${limit.requests} requests in ${limit.seconds} s. Try again in ${waitSeconds} s.`
     throw new Problem(rateLimited, detail, {
       headers: { ...buildHeaders(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
@@ -78,8 +78,8 @@ export function createStreamLimiter(): CountStream {
   return (caller) => {
     const key = caller?.by === 'key' ? caller.keyId : 'operator'
     const workspace = toScope(caller)
-    keys.require(key)
-    workspaces.require(workspace)
+    keys.requireBelowMax(key)
+    workspaces.requireBelowMax(workspace)
     keys.add(key, 1)
     workspaces.add(workspace, 1)
     return () => {
@@ -92,7 +92,7 @@ export function createStreamLimiter(): CountStream {
 function createStreamCounter(max: number, owner: string) {
   const counts = new Map<string, number>()
   return {
-    require(name: string): void {
+    requireBelowMax(name: string): void {
       if ((counts.get(name) ?? 0) < max) return
       const detail = `${owner} has ${max} event streams open. Close one first.`
       throw new Problem(rateLimited, detail, { headers: { 'retry-after': String(RETRY_SECONDS) } })

@@ -31,7 +31,7 @@ export function toWireResponse(
     if (matchesEtag(request.headers['if-none-match'], headers.etag)) return toEmptyResponse(304, headers)
   }
   if (answer.text === '') return toEmptyResponse(answer.status, headers)
-  // If there is no length, node would use chunked encoding.
+  // Without a length, Node would use chunked encoding.
   headers['content-length'] = String(Buffer.byteLength(answer.text))
   return { status: answer.status, headers, body: answer.text }
 }
@@ -143,31 +143,31 @@ const formatEvent = ({ id, event, data }: ServerEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 
 /**
- * Runs work that reports progress and yields `progress` events as fast as the reader consumes them, then the event that
- * the work returned. A slow reader gets only the newest progress.
+ * Runs work that reports progress. Yields `progress` events, then the event that the work returned. A reader that is slower
+ * than the reports gets only the newest one.
  */
 export async function* streamProgressEvents(
   work: (onProgress: (data: unknown) => void) => Promise<ServerEvent>,
 ): AsyncGenerator<ServerEvent> {
   let latest: { data: unknown } | undefined
   let changed = Promise.withResolvers<void>()
-  let last: ServerEvent | undefined
+  let finalEvent: ServerEvent | undefined
   const onProgress = (data: unknown): void => {
     latest = { data }
     changed.resolve()
   }
   const ending = work(onProgress).then((event) => {
-    last = event
+    finalEvent = event
     changed.resolve()
   })
   ending.catch(changed.reject)
-  while (last === undefined) {
+  while (finalEvent === undefined) {
     await changed.promise
     changed = Promise.withResolvers()
     if (latest) yield { event: 'progress', data: latest.data }
     latest = undefined
   }
-  yield last
+  yield finalEvent
 }
 
 export const NOT_FOUND_DETAIL = 'Nothing exists at this path.'
@@ -210,7 +210,7 @@ const buildPreflightHeaders = (matching: readonly Endpoint[], allow: string): Re
       }
     : {}
 
-/** Tests a path against a template and the pattern of each of its parameters. */
+/** Returns a function that tests a path against a template and the pattern of each of its parameters. */
 function createPathMatcher(template: string): (path: string) => boolean {
   const names: string[] = []
   const source = template.replaceAll('.', '\\.').replaceAll(/\{([^}]+)\}/g, (_, name: string) => {

@@ -75,15 +75,15 @@ type ProblemDocument = {
 export function createHttp(deps: ServerDeps, routes: Route[]): Http {
   const app = new Hono<Env>()
   const limits = { all: deps.limit && createRateLimiter(deps.limit), signIn: createRateLimiter(deps.signInLimit) }
-  // A request line contains no secrets, and searching it for them would cost more than writing it.
+  // The log line of a request contains no secrets, and searching it for them would cost more than writing it.
   const service = { ...deps, requestLog: deps.log.child({}, { redact: { paths: [] } }) }
   const streams = { watchCaller: watchCallers(deps.authenticate), countStream: createStreamLimiter() }
   const takeOpenSlot = createFairShares(deps.requestsAtOnce)
   const answerUnrouted = createUnroutedAnswerer(routes.map(({ endpoint }) => endpoint))
   for (const route of routes) {
     const { method, path } = route.endpoint
-    const work = createHandler({ ...deps, ...streams, takeOpenSlot, answerUnrouted }, limits, route)
-    app.on(method, toHonoPath(path), (c) => respond(service, c, route.endpoint, work))
+    const handler = createHandler({ ...deps, ...streams, takeOpenSlot, answerUnrouted }, limits, route)
+    app.on(method, toHonoPath(path), (c) => respond(service, c, route.endpoint, handler))
   }
   app.notFound((c) => respond(service, c, toUnroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
   const answerFromCache = createCacheAnswerer(service, limits)
@@ -111,15 +111,17 @@ async function respond(
   service: HttpService,
   c: Context<Env>,
   operation: OperationInfo,
-  work: RequestHandler,
+  handler: RequestHandler,
 ): Promise<Response> {
   const received = receive(c.env.incoming)
-  const answer = await work(c, received.requestId).catch((error: unknown) => toFailureAnswer(service, received, error))
+  const answer = await handler(c, received.requestId).catch((error: unknown) =>
+    toFailureAnswer(service, received, error),
+  )
   const { status, headers, body } = completeRequest(service, received, operation, answer)
   return new Response(body, { status, headers })
 }
 
-/** Answers public reads without a body from the cache. Returns false if there is no cached response. */
+/** Creates the function that answers public reads from the cache. It returns false if there is no cached response. */
 const createCacheAnswerer =
   (service: HttpService, limits: RequestLimiters) =>
   (incoming: IncomingMessage, outgoing: ServerResponse): boolean => {
@@ -224,7 +226,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     const { caller, headers } = await admit(deps, limits, endpoint, { request: incoming, params, address })
     limitStreams(deps, endpoint, c, caller)
     const open = await deps.takeOpenSlot(endpoint, c.env.outgoing, { caller, address })
-    const sent = endpoint.body ? await readJson(c.req.raw, toBodyOptions(deps, endpoint)) : undefined
+    const json = endpoint.body ? await readJson(c.req.raw, toBodyOptions(deps, endpoint)) : undefined
     await using upload = await receiveUpload(c.req.raw, endpoint.upload, {
       folder: deps.uploadsFolder,
       idleMs: deps.bodyTimeoutMs,
@@ -251,7 +253,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     const found = await route.find?.(call)
 
     if (endpoint.query) call.query = validate(endpoint.query, readQuery(c.req.url), '/query')
-    if (endpoint.body) call.body = validate(endpoint.body, sent)
+    if (endpoint.body) call.body = validate(endpoint.body, json)
     const work = limitFailedSignIns(limits, endpoint, { address, body: call.body }, (onProgress) =>
       open.runWork(() => runHandler(route, { ...call, onProgress }, found, incoming.headers['idempotency-key'])),
     )
@@ -266,15 +268,16 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
 /** Wraps the work of a sign-in in the limit on failed attempts. Returns other work unchanged. */
 function limitFailedSignIns(
   limits: RequestLimiters,
-  { signIn: field }: Endpoint,
+  { signIn: secretField }: Endpoint,
   { address, body }: { address: string; body: unknown },
   work: ProgressWork,
 ): ProgressWork {
-  if (field === undefined) return work
-  const secret = String(Object.entries(body ?? {}).find(([name]) => name === field)?.[1] ?? '')
+  if (secretField === undefined) return work
+  const secret = String(Object.entries(body ?? {}).find(([name]) => name === secretField)?.[1] ?? '')
   return (onProgress) => limitSignIn(limits.signIn, { address, secret }, () => work(onProgress))
 }
 
+/** Maximum memory of a character in a JavaScript string. */
 const BYTES_PER_CHARACTER = 2
 
 const targetOf = ({ url = '' }: IncomingMessage): string => url
@@ -289,7 +292,10 @@ const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-/** Creates the signal of a long request or a stream; a stream also ends with its key. Too expensive for other requests. */
+/**
+ * Creates the signal of a long request or a stream; that of a stream also aborts when its key becomes invalid. Other
+ * requests share a signal that never aborts, because creating one is expensive.
+ */
 function createSignal({ watchCaller }: HandlerDeps, endpoint: Endpoint, c: Context<Env>): AbortSignal {
   if (endpoint.progress === undefined && endpoint.events === undefined) return NEVER_ABORTED
   const { signal } = c.req.raw

@@ -13,7 +13,7 @@ async function startServer(waitMs: number) {
   const started: string[] = []
   const handle: RequestListener = async ({ url = '' }, outgoing) => {
     const [, share = '', id = ''] = url.split('/')
-    await unread.makeRoom(share)
+    await unread.waitUntilRead(share)
     started.push(id)
     unread.add(share, outgoing, ANSWER.length)
     outgoing.end(ANSWER)

@@ -41,7 +41,7 @@ export type WorkerCapacity = {
   sharedSlots?: number | undefined
   starts: number
   memoryMb: number
-  /** Maximum memory of one outer group on the host. No job counts as more, unless it runs alone. Default: `memoryMb`. */
+  /** Maximum memory of one outer group on the host. A larger job counts as this much, unless it runs alone. Default: `memoryMb`. */
   groupMemoryMb?: number | undefined
 }
 

@@ -37,7 +37,7 @@ export type Claimer = {
   leaseMs: number
   /** Memory of the host for jobs. A job that needs more runs alone. Default: no limit. */
   memoryMb?: number | undefined
-  /** Maximum memory that other jobs count as. Default: no limit. */
+  /** Maximum memory of one outer fair group. A larger job counts as this much, unless it runs alone. Default: no limit. */
   groupMemoryMb?: number | undefined
 }
 type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>

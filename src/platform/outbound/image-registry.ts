@@ -44,7 +44,10 @@ export async function leadsToPrivateRegistry(
   return addresses.some((address) => !isPublicAddress(address) && !isAllowed(registry, address, allowed))
 }
 
+/** Ports of an allowed host without a port. */
+const USUAL_PORTS = [80, 443]
+
 const isAllowed = ({ port }: { port: number }, host: string, allowed: readonly AllowedHost[]): boolean =>
   allowed.some(
-    (entry) => (entry.port === null ? [80, 443].includes(port) : entry.port === port) && coversHost(entry.host, host),
+    (entry) => (entry.port === null ? USUAL_PORTS.includes(port) : entry.port === port) && coversHost(entry.host, host),
   )

@@ -4,7 +4,7 @@ import { isPublicAddress, mayBePublic } from './url-rules.ts'
 
 export type Resolve = (host: string) => Promise<string[]>
 
-type PublicHost =
+type HostResolution =
   | { kind: 'public'; addresses: string[] }
   | { kind: 'refused'; reason: 'host_not_public' | 'address_not_public' }
   | { kind: 'unknown' }
@@ -14,7 +14,7 @@ export async function resolvePublicHost(
   host: string,
   resolve: Resolve,
   isAllowed: (address: string) => boolean = isPublicAddress,
-): Promise<PublicHost> {
+): Promise<HostResolution> {
   if (!mayBePublic(host)) return { kind: 'refused', reason: 'host_not_public' }
   const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host]
   if (addresses.length === 0) return { kind: 'unknown' }

@@ -139,7 +139,7 @@ export function isPublicAddress(address: string): boolean {
   return !METADATA_SERVICES.includes(parsed.toString())
 }
 
-/** A host that the operator allows for builds, public or not. Null as port allows the usual ports. */
+/** A host that the operator allows for builds, public or not. Null as port allows 80 and 443. */
 export type AllowedHost = { host: string; port: number | null }
 
 /** Tests whether a destination is listed. Names match names and addresses match addresses; `*.` matches subdomains only. */

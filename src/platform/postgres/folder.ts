@@ -135,7 +135,7 @@ async function createShortFolder(folder: ServerFolder, owner: OsAccount): Promis
   return inner
 }
 
-/** Returns the same name for the same folder, so that pools find the server again after a restart. */
+/** Returns the same path for the same folder, so that connection pools find the server again after a restart. */
 function toShortFolder(folder: ServerFolder): string {
   const name = `assay-${createHash('sha256').update(folder.path).digest('hex').slice(0, 16)}`
   const temporary = join(tmpdir(), name)

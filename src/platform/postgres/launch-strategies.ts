@@ -3,7 +3,7 @@ import { type Binaries, copyBinaries, linkBinaries, toProgramPath } from './bina
 import { changeOwner, findUnprivileged, hasAccount, type OsAccount, ownAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
-/** How to run the programs of PostgreSQL, which refuse to run as root. */
+/** A way to run the programs of PostgreSQL, which refuse to run as root. */
 type LaunchStrategy = {
   name: string
   /** Owner of the server's files, as seen by this process. */

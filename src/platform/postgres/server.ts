@@ -97,7 +97,7 @@ type StartedServer = { explain(): Promise<string> }
 /** Returns when the server has written postmaster.pid, or has exited. */
 async function startServer(folder: ServerFolder, { file, args, options }: CommandLine): Promise<StartedServer> {
   await using log = await openLog(folder)
-  const from = (await log.stat()).size
+  const logOffset = (await log.stat()).size
   // In its own process session: it outlives this process and does not receive its Ctrl-C.
   const child = spawn(file, args, { ...options, detached: true, stdio: ['ignore', log.fd, log.fd] })
   let hasEnded = false
@@ -109,7 +109,7 @@ async function startServer(folder: ServerFolder, { file, args, options }: Comman
   })
   child.unref()
   await waitUntil(READY_TIMEOUT_MS, async () => (hasEnded ? 'ended' : await findPostmaster(folder)))
-  return { explain: () => explainEnd(folder, from) }
+  return { explain: () => explainEnd(folder, logOffset) }
 }
 
 async function openLog(folder: ServerFolder): Promise<FileHandle> {
@@ -118,8 +118,8 @@ async function openLog(folder: ServerFolder): Promise<FileHandle> {
   return open(folder.log, 'a', 0o600)
 }
 
-async function explainEnd(folder: ServerFolder, from: number): Promise<string> {
-  const log = (await readFile(folder.log)).subarray(from).toString()
+async function explainEnd(folder: ServerFolder, logOffset: number): Promise<string> {
+  const log = (await readFile(folder.log)).subarray(logOffset).toString()
   const lines = log.trim().split('\n').slice(-LOG_LINES_SHOWN)
   const shortage = await findShortage(folder.path, FREE_MEGABYTES_MIN)
   return [...lines, shortage ?? ''].join('\n').trim() || 'It exited and wrote nothing to its log.'

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import { Client } from 'pg'
+import { codeOf } from '../errors.ts'
 import { type Postmaster, waitUntil } from './postmaster.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
@@ -29,7 +30,7 @@ export async function trySession(server: Postmaster, password: string): Promise<
   try {
     return await openSession(connection)
   } catch (error) {
-    const refusal = PERMANENT_ERRORS[error instanceof Error && 'code' in error ? String(error.code) : '']
+    const refusal = PERMANENT_ERRORS[codeOf(error)]
     if (refusal === undefined) return String(error)
     throw new PostgresUnavailable(
       `PostgreSQL runs in ${server.socketFolder} (process ${server.pid}) but ${refusal.reason}.`,

@@ -7,7 +7,7 @@ import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
 import { hashFiles } from '../../harbor/task-files.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { serveTasks } from '../../platform/threads/serve-tasks.ts'
+import { serveTasks } from '../../platform/threads.ts'
 import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
 
 export type NewTask = {

@@ -5,7 +5,7 @@ import type { FileSource } from '../../harbor/source.ts'
 import type { Blobs, Digest } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { openThreads } from '../../platform/threads/threads.ts'
+import { openThreads } from '../../platform/threads.ts'
 import type { Rejection, TaskEvidence, TaskFiles } from '../schema.ts'
 import type { FolderScreening, ScreenTasks } from './screen-folder.ts'
 

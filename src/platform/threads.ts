@@ -1,17 +1,17 @@
 import { availableParallelism } from 'node:os'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { errorText } from '../errors.ts'
+import { MessageChannel, type MessagePort, parentPort, Worker } from 'node:worker_threads'
+import { errorText } from './errors.ts'
 
 /** A stream of the main thread that a task reads on demand. It is opened at the first read. */
 export type ThreadSource = () => AsyncGenerator<Uint8Array, unknown>
 
-/** The functions that a script serves with serveTasks. Inputs and results must survive a structured clone. */
+/** The functions that a script serves with `serveTasks`. Inputs and results must survive a structured clone. */
 // biome-ignore lint/suspicious/noExplicitAny: any function of one input fits
 export type TaskTable = Record<string, (input: any, sources: any) => unknown>
 
-export type TaskMessage = { name: string; input: unknown; ports: MessagePort[] }
-export type TaskAnswer = { result: unknown } | { error: string }
-export type SourceAnswer = { chunk: Uint8Array } | { end: unknown } | { error: string }
+type TaskMessage = { name: string; input: unknown; ports: MessagePort[] }
+type TaskAnswer = { result: unknown } | { error: string }
+type SourceAnswer = { chunk: Uint8Array } | { end: unknown } | { error: string }
 
 /** Thrown when a task threw an error, or ran out of time or memory. */
 export class TaskFailed extends Error {
@@ -139,7 +139,7 @@ async function runTask(worker: Worker, task: ThreadTask, timeoutMs: number): Pro
   return !('died' in answer)
 }
 
-/** Answers each request of the thread with the next chunk, so that it never has more than it can use. */
+/** Answers each request of the thread with the next chunk, so that no chunks pile up in the thread. */
 function serveSource(open: ThreadSource): { port: MessagePort; close(): void } {
   const { port1: mainPort, port2: port } = new MessageChannel()
   let chunks: ReturnType<ThreadSource> | undefined
@@ -160,5 +160,38 @@ function serveSource(open: ThreadSource): { port: MessagePort; close(): void } {
       mainPort.close()
       void chunks?.return(undefined).catch(() => {})
     },
+  }
+}
+
+/** A stream from the main thread. Its return value follows the last chunk. */
+export type ChunkStream = AsyncGenerator<Buffer, unknown>
+
+/** Runs the tasks that the main thread requests. Called by the script of a worker thread that `openThreads` starts. */
+export function serveTasks(tasks: TaskTable): void {
+  parentPort?.on('message', async ({ name, input, ports }: TaskMessage) => {
+    const answer = await toTaskAnswer(() => tasks[name]?.(input, ports.map(readChunks)))
+    for (const port of ports) port.close()
+    parentPort?.postMessage(answer)
+  })
+}
+
+async function toTaskAnswer(work: () => unknown): Promise<TaskAnswer> {
+  try {
+    return { result: await work() }
+  } catch (error) {
+    return { error: errorText(error) }
+  }
+}
+
+async function* readChunks(port: MessagePort): ChunkStream {
+  for (;;) {
+    const answer = await new Promise<SourceAnswer>((resolve) => {
+      port.once('message', resolve)
+      port.postMessage('next')
+    })
+    if ('error' in answer) throw new Error(answer.error)
+    if ('end' in answer) return answer.end
+    const { buffer, byteOffset, byteLength } = answer.chunk
+    yield Buffer.from(buffer, byteOffset, byteLength)
   }
 }
