@@ -43,7 +43,8 @@ export async function attributeSilence(
   if (wasCutByProgram(timeouts)) return CAUSED_BY_PROGRAM
   if (why !== 'unreachable') return attributeFailure(runtime, context, prepared, elapsedMs)
   // A trial whose requests never reached the provider cannot have stopped it.
-  if (!wasReached && !(await listOtherCalls(runtime, context, prepared)).some(mayHaveReached)) return OUTAGE
+  const others = await listOtherCalls(runtime, context, prepared)
+  if (!wasReached && !others.some(mayHaveReached)) return OUTAGE
   return toInterruption(await attributeFailure(runtime, context, prepared, elapsedMs))
 }
 
@@ -112,16 +113,17 @@ async function attributeFailure(
   context.client.onLeaving(() => {
     hasClientLeft = true
   })
-  let last = await probe(runtime, context, prepared)
-  if (!TRANSIENT_FAILURES.includes(last.attribution.failure)) return last.attribution
-  for (let pauseMs = firstMs; performance.now() < deadline && !last.isStopping; pauseMs *= 2) {
+  let lastProbe = await probe(runtime, context, prepared)
+  if (!TRANSIENT_FAILURES.includes(lastProbe.attribution.failure)) return lastProbe.attribution
+  for (let pauseMs = firstMs; performance.now() < deadline && !lastProbe.isStopping; pauseMs *= 2) {
     const untilDeadlineMs = deadline - performance.now()
-    last = await probe(runtime, context, prepared, Math.min(pauseMs, PROBE_PAUSE_MAX_MS, untilDeadlineMs))
-    if (!TRANSIENT_FAILURES.includes(last.attribution.failure)) return toInterruption(last.attribution)
+    lastProbe = await probe(runtime, context, prepared, Math.min(pauseMs, PROBE_PAUSE_MAX_MS, untilDeadlineMs))
+    if (!TRANSIENT_FAILURES.includes(lastProbe.attribution.failure)) return toInterruption(lastProbe.attribution)
     if (hasClientLeft) return INTERRUPTED
   }
-  const others = await listOtherCalls(runtime, context, prepared, elapsedMs)
-  return others.some(hasReached) && !last.isStopping ? INTERRUPTED : last.attribution
+  if (lastProbe.isStopping) return lastProbe.attribution
+  const laterCalls = await listOtherCalls(runtime, context, prepared, elapsedMs)
+  return laterCalls.some(hasReached) ? INTERRUPTED : lastProbe.attribution
 }
 
 /** Returns the attribution of a call after which the provider answers again: either side may have caused the outage. */
@@ -222,13 +224,13 @@ async function attributeRateLimit(
   elapsedMs: number,
 ): Promise<Attribution> {
   const { calls = [] } = (await runtime.ledger.read(context.grant.id)) ?? {}
-  const load = classifyConcurrency(
+  const concurrency = classifyConcurrency(
     calls,
     { id: prepared.call.id, elapsedMs },
     runtime.options.retry.quietMs * QUIET_SHARE,
   )
-  if (load === 'flooding') return CAUSED_BY_PROGRAM
-  if (load === 'busy') return { failure: 'crowded', probeAnswer: null }
+  if (concurrency === 'flooding') return CAUSED_BY_PROGRAM
+  if (concurrency === 'busy') return { failure: 'crowded', probeAnswer: null }
   const { attribution } = await probe(runtime, context, prepared)
   return attribution.failure === 'request' ? { ...attribution, failure: 'crowded' } : attribution
 }

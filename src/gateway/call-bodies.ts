@@ -60,7 +60,7 @@ function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): 
 /** Shorter values are not replaced: they would occur in ordinary text. */
 const KEY_LENGTH_MIN = 4
 
-/** Replaces keys in any common encoding. Providers quote keys in errors, and some echo the request. */
+/** Returns a function that replaces keys in any common encoding. Providers quote keys in errors, and some echo the request. */
 function createKeyHider(keys: readonly string[]): (text: string) => string {
   const forms = keys.filter(({ length }) => length >= KEY_LENGTH_MIN).flatMap(listEncodings)
   return (text) => [...new Set(forms)].reduce((shown, form) => shown.replaceAll(form, '[key]'), text)

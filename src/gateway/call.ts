@@ -22,7 +22,7 @@ import type {
   ReserveResult,
   Settlement,
 } from './ledger.ts'
-import { toRefusalMessage } from './problems.ts'
+import { GRANT_REFUSAL_MESSAGES } from './problems.ts'
 import { readRequestBody } from './request-body.ts'
 import {
   computeCoveredOutput,
@@ -45,7 +45,7 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
   const tokens = computeTokenBounds(context, accepted)
   const call = newCall(runtime, context, accepted, tokens)
   if (call.kind === 'generate' && call.bounds === null && grant.budgetMicros !== null)
-    return refuse('price', toRefusalMessage('price'))
+    return refuse('price', GRANT_REFUSAL_MESSAGES.price)
   const secret = await runtime.openSecret(grant)
   if (secret === undefined)
     return refuse('credential', 'There is no credential for this call: it was deleted, or belongs to another provider.')
@@ -53,7 +53,7 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
   const reserved = await reserve(runtime, context, call)
   if (reserved.kind === 'refused') {
     const reason = explainRefusal(grant, reserved, call, tokens)
-    return refuse(reason, toRefusalMessage(reason))
+    return refuse(reason, GRANT_REFUSAL_MESSAGES[reason])
   }
 
   const prepared = await prepareCall(runtime, context, accepted, { call, secret, reserved, tokens })
@@ -82,11 +82,17 @@ async function readAndInspect({ options, inputMemory }: GatewayRuntime, context:
   const limits = { bytesMax: options.requestBytes, takeBytes: slot.takeBytes }
   const body = await readRequestBody(request.body, request.headers['content-encoding'], limits)
   if (body.kind === 'gone') return
-  if (body.kind === 'refused') return void (await refuse(body.reason, body.message))
+  if (body.kind === 'refused') {
+    await refuse(body.reason, body.message)
+    return
+  }
   const features = String(request.headers['anthropic-beta'] ?? '')
   const { protocol } = wire
   const inspection = await inspectRequest({ bytes: body.bytes, terms: grant.terms, protocol, operation, features })
-  if (inspection.kind === 'refused') return void (await refuse(inspection.reason, inspection.message))
+  if (inspection.kind === 'refused') {
+    await refuse(inspection.reason, inspection.message)
+    return
+  }
   const { parsed, hasTools, hasLongCache, helper, levelAsked, rewritten, digest } = inspection
   const bytes = rewritten === null ? body.bytes : Buffer.from(rewritten.buffer, rewritten.byteOffset, rewritten.length)
   const textTokens = inputMemory.bound(grant.id, { bytes: bytes.length, digest })
@@ -253,7 +259,8 @@ async function settle(
   for (let tries = 1; ; tries++) {
     try {
       await ledger.settle(call.id, settlement)
-      return exceedsWindow ? await ledger.close(call.grantId) : undefined
+      if (exceedsWindow) await ledger.close(call.grantId)
+      return
     } catch (error) {
       log.error({ error, call: call.id, tries }, 'a call could not be settled')
       if (tries === SETTLE_TRIES_MAX) return

@@ -38,14 +38,14 @@ export function checkRequest(
   const isAuxiliary = model !== terms.model
   if (isAuxiliary && !isMapped(terms.helpers, model))
     return refuse('model', `Unknown model ${model.slice(0, TEXT_MAX)}. Use ${terms.model}.`)
-  const isMismatch = !isAuxiliary && operation.kind === 'generate' && !isSameLevel(terms.wireLevel, level)
+  const isOtherLevel = !isAuxiliary && operation.kind === 'generate' && !isSameLevel(terms.wireLevel, level)
   return {
     kind: 'accepted',
     parsed,
     hasTools: isFilled(body.tools),
     body: wire.rewriteBody(body, { model: terms.model }),
     helper: isAuxiliary ? toStorableName(model) : null,
-    levelAsked: isMismatch ? toStoredLevel(level) : null,
+    levelAsked: isOtherLevel ? toStoredLevel(level) : null,
   }
 }
 

@@ -46,11 +46,12 @@ export function explainCallFailure({ kind, status, message, lastedMs }: CallFail
   const excess = findContextExcess(message)
   if (excess)
     return `A request of ${excess.tokens} tokens exceeds the model's context of ${excess.limit} tokens: ${quote(message)}.`
-  if (status == null) return `${NO_ANSWER[kind] ?? 'The provider did not answer'}: ${message.replace(/\.$/, '')}.`
+  if (status == null)
+    return `${NO_ANSWER_CAUSES[kind] ?? 'The provider did not answer'}: ${message.replace(/\.$/, '')}.`
   return `${describeFailure(kind, status, lastedMs)} (${status}): ${quote(message)}.`
 }
 
-const NO_ANSWER: Partial<Record<FailureKind | Refusal, string>> = {
+const NO_ANSWER_CAUSES: Partial<Record<FailureKind | Refusal, string>> = {
   upstream: 'The provider could not be reached',
   interrupted: 'The provider could not be reached for a short time',
   request: 'The call was not answered',

@@ -157,19 +157,20 @@ async function relayBody(
 ): Promise<RelayResult> {
   let firstByteAt: number | null = null
   let stalledMs = 0
-  let { answerBytes, drainBytes } = options
+  let answerBytesLeft = options.answerBytes
+  let drainBytesLeft = options.drainBytes
   try {
     for await (const chunk of body) {
       timeouts.onData()
       firstByteAt ??= performance.now()
       tap.push(chunk)
       onChunk?.(chunk)
-      answerBytes -= chunk.length
-      if (answerBytes < 0) timeouts.abort('answer')
+      answerBytesLeft -= chunk.length
+      if (answerBytesLeft < 0) timeouts.abort('answer')
       if (tap.isFlood()) timeouts.abort('flood')
-      if (client.isGone()) drainBytes -= chunk.length
+      if (client.isGone()) drainBytesLeft -= chunk.length
       else stalledMs = Math.max(stalledMs, await measureWaitMs(client.write(chunk)))
-      if (drainBytes < 0) timeouts.abort('drain')
+      if (drainBytesLeft < 0) timeouts.abort('drain')
     }
   } catch {
     return { wasCut: true, firstByteAt, stalledMs }

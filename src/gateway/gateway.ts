@@ -60,7 +60,7 @@ export async function startGateway(
     calls.add(call)
     void call.finally(() => calls.delete(call))
   }
-  const server: Server = createServer(serverOptions(options), handleInSequence(handle))
+  const server: Server = createServer(buildServerOptions(options), handleInSequence(handle))
   // A client may close its half of the connection while it waits for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connect', tunnels.accept)
@@ -102,7 +102,7 @@ const reportAlive = ({ ledger, gatewayId, log }: GatewayRuntime): void =>
     .noteAlive(gatewayId)
     .catch((error: unknown) => log.warn({ error }, 'the gateway could not report that it is alive'))
 
-const serverOptions = ({ requestMs }: GatewayOptions) => ({
+const buildServerOptions = ({ requestMs }: GatewayOptions) => ({
   maxHeaderSize: HEADER_BYTES_MAX,
   headersTimeout: Math.min(HEADERS_MS, requestMs),
   requestTimeout: requestMs,
@@ -214,7 +214,7 @@ async function serveRequest(
     return refuse('token', 'Invalid key. Use the key of this trial.')
   if (!operation || !grant.terms.protocols.includes(wire.protocol))
     return refuse('path', `Not found: ${request.method} ${request.path.slice(0, 200)} is not available to this trial.`)
-  if (operation.kind === 'upgrade') return client.answer(...upgradeRequired(wire))
+  if (operation.kind === 'upgrade') return client.answer(...buildUpgradeAnswer(wire))
   if (operation.kind === 'models') return client.answer(200, buildModelList(request.path, grant.terms))
 
   const slot = runtime.limiter.enter(grant.id)
@@ -254,7 +254,7 @@ async function refuseWith(
   client.answer(status, wire.formatError(status, code, message), headers)
 }
 
-const upgradeRequired = (wire: WireProtocol): [number, JsonObject, Record<string, string>] => [
+const buildUpgradeAnswer = (wire: WireProtocol): [number, JsonObject, Record<string, string>] => [
   426,
   wire.formatError(426, 'upgrade_required', 'WebSockets are not supported. Send a POST request.'),
   { connection: 'close' },

@@ -28,7 +28,7 @@ export async function renewGrant(ledger: Ledger, id: string): Promise<{ tunnelSe
 }
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Length that holds 32 random bytes. */
+/** Length with as many combinations as 32 random bytes. */
 const SECRET_LENGTH = 43
 
 const newSecret = (): string =>

@@ -29,10 +29,8 @@ export function buildUpstreamHeaders(
   key: string | undefined,
 ): Record<string, string> {
   const forwarded = removeHopByHop(headers)
-    .filter(
-      ([name, value]) =>
-        (FORWARDED_HEADERS.test(name) || forwardedHeaders?.test(name)) && (name !== 'accept' || isMeterable(value)),
-    )
+    .filter(([name]) => FORWARDED_HEADERS.test(name) || forwardedHeaders?.test(name))
+    .filter(([name, value]) => name !== 'accept' || isMeterable(value))
     .map(([name, value]): [string, string] => [name, filterHeader?.(name, value) ?? value])
     .filter(([, value]) => value !== '')
   return {
@@ -43,7 +41,7 @@ export function buildUpstreamHeaders(
   }
 }
 
-/** Response headers about the upstream connection, or about the account behind the key. */
+/** Response headers that are not relayed: they describe the upstream connection, or the account behind the key. */
 const HIDDEN_HEADERS =
   /^(content-(length|encoding)|set-cookie2?|alt-svc|strict-transport-security|server|via|nel|report-to|cf-.*|.*(organi[sz]ation|project|workspace).*)$/
 
@@ -62,11 +60,11 @@ const joinValues = (value: string | string[] | undefined): string =>
 
 /** Query parameters that providers need. Others may be keys, or masks that hide the usage. */
 const FORWARDED_QUERY = ['alt', 'beta']
-const isForwarded = ([name, value]: [string, string]): boolean =>
+const isForwardedQuery = ([name, value]: [string, string]): boolean =>
   FORWARDED_QUERY.includes(name) && (name !== 'alt' || value === 'sse' || value === 'json')
 
 export function buildUpstreamQuery(query: URLSearchParams): string {
-  const text = new URLSearchParams([...query].filter(isForwarded)).toString()
+  const text = new URLSearchParams([...query].filter(isForwardedQuery)).toString()
   return text === '' ? '' : `?${text}`
 }
 

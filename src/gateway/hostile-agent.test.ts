@@ -166,7 +166,7 @@ test.each<[string, (arrived: UpstreamRequest) => boolean, boolean]>([
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'crowded' })
   expect(decideVerdict(failed, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
-  expect(decideVerdict(failed, totals, { isLast: true })).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(failed, totals, { isLastAttempt: true })).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
 test('a rate limit that others caused excuses the trial on every attempt', async () => {
@@ -178,7 +178,10 @@ test('a rate limit that others caused excuses the trial on every attempt', async
   await sandbox.post('/v1/messages', POISON)
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'rate' })
-  expect(decideVerdict(failed, totals, { isLast: true })).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(failed, totals, { isLastAttempt: true })).toMatchObject({
+    state: 'errored',
+    class: 'provider_error',
+  })
 })
 
 test('a program that exhausts its own limits is scored', async () => {

@@ -54,20 +54,20 @@ export function digestConversation(
   }
 }
 
-/** Digests a turn. Marks of the cache move from turn to turn and are left out of the hash, but not of the length. */
+/** Digests a turn. `cache_control` moves from turn to turn; it is left out of the hash, but not of the length. */
 function digestPiece(piece: Json): PieceDigest {
   const bytes = Buffer.byteLength(JSON.stringify(piece))
-  return { hash: toHash(JSON.stringify(withoutCacheMarks(piece))), bytes }
+  return { hash: toHash(JSON.stringify(withoutCacheControls(piece))), bytes }
 }
 
-function withoutCacheMarks(piece: Json): Json {
+function withoutCacheControls(piece: Json): Json {
   if (piece === null || typeof piece !== 'object' || Array.isArray(piece)) return piece
   const { cache_control: _, content, ...others } = piece
   if (content === undefined) return others
-  return { ...others, content: Array.isArray(content) ? content.map(withoutCacheMark) : content }
+  return { ...others, content: Array.isArray(content) ? content.map(withoutOwnCacheControl) : content }
 }
 
-function withoutCacheMark(block: Json): Json {
+function withoutOwnCacheControl(block: Json): Json {
   if (block === null || typeof block !== 'object' || Array.isArray(block)) return block
   const { cache_control: _, ...others } = block
   return others
@@ -76,7 +76,7 @@ function withoutCacheMark(block: Json): Json {
 const toHash = (text: string): string => hash('sha256', text, 'base64').slice(0, 22)
 
 const GRANTS_MAX = 1000
-/** Agents with subagents hold several conversations at once. */
+/** Number of latest requests that are known of a grant. Agents with subagents hold several conversations at once. */
 const REQUESTS_MAX = 4
 /** A request with more bytes per token consists mostly of data that the provider ignores, and predicts nothing. */
 const BYTES_PER_TOKEN_MAX = 6
@@ -86,23 +86,24 @@ const SEAM_TOKENS = 64
 type KnownRequest = { digest: ConversationDigest; tokens: number }
 
 export function openInputMemory(): InputMemory {
-  const known = new Map<string, KnownRequest[]>()
+  const requestsByGrant = new Map<string, KnownRequest[]>()
+  const listKnown = (grantId: string): KnownRequest[] => requestsByGrant.get(grantId) ?? []
   return {
-    bound: (grantId, { bytes, digest }) =>
-      Math.min(
-        bytes,
-        ...(known.get(grantId) ?? []).flatMap((one) => {
-          const added = digest ? countAddedBytes(one.digest, digest) : undefined
-          return added === undefined ? [] : [one.tokens + added + SEAM_TOKENS]
-        }),
-      ),
+    bound(grantId, { bytes, digest }) {
+      if (!digest) return bytes
+      const bounds = listKnown(grantId).flatMap((known) => {
+        const addedBytes = countAddedBytes(known.digest, digest)
+        return addedBytes === undefined ? [] : [known.tokens + addedBytes + SEAM_TOKENS]
+      })
+      return Math.min(bytes, ...bounds)
+    },
     learn(grantId, { bytes, digest }, tokens) {
       if (!digest || bytes > tokens * BYTES_PER_TOKEN_MAX) return
-      const requests = [{ digest, tokens }, ...(known.get(grantId) ?? [])].slice(0, REQUESTS_MAX)
-      known.delete(grantId)
-      known.set(grantId, requests)
-      const [oldest] = known.keys()
-      if (known.size > GRANTS_MAX && oldest !== undefined) known.delete(oldest)
+      const requests = [{ digest, tokens }, ...listKnown(grantId)].slice(0, REQUESTS_MAX)
+      requestsByGrant.delete(grantId)
+      requestsByGrant.set(grantId, requests)
+      const [oldest] = requestsByGrant.keys()
+      if (requestsByGrant.size > GRANTS_MAX && oldest !== undefined) requestsByGrant.delete(oldest)
     },
   }
 }

@@ -71,7 +71,7 @@ function connect(
   }
 }
 
-/** The harness does not support the model or the reasoning level. */
+/** Thrown when a harness does not support a model or its reasoning level. */
 export class ModelUnfit extends Error {
   override name = 'ModelUnfit'
 }

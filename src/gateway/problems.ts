@@ -24,9 +24,8 @@ const REFUSAL_STATUSES: Record<Refusal, { status: number; code: string }> = {
   busy: { status: 429, code: 'too_many_calls_at_once' },
 }
 
-type BudgetRefusal = GrantRefusal | 'price' | 'size' | 'busy'
-
-const BUDGET_SENTENCES: Record<BudgetRefusal, string> = {
+/** Messages of the refusals that are decided before or during the reservation of a call. */
+export const GRANT_REFUSAL_MESSAGES: Record<GrantRefusal | 'price' | 'size' | 'busy', string> = {
   closed: 'This trial has ended.',
   expired: 'This trial has run out of time.',
   calls: 'This trial has used all of its calls.',
@@ -48,8 +47,6 @@ export const toRefusalProblem = (reason: Refusal, message: string): GatewayProbl
   message,
   headers: REFUSAL_HEADERS[reason] ?? {},
 })
-
-export const toRefusalMessage = (reason: BudgetRefusal): string => BUDGET_SENTENCES[reason]
 
 export const CREDENTIAL_REFUSED: GatewayProblem = {
   status: 402,

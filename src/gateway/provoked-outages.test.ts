@@ -75,7 +75,7 @@ test.each(WAYS_TO_DIE)('a trial whose request stops a server, which %s, is score
     const totals = await sandbox.totals()
     expect(totals.lastFailure).toMatchObject({ kind: 'interrupted', isRecovered: false })
     expect(decideVerdict(FAILED, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
-    expect(decideVerdict(FAILED, totals, { isLast: true })).toMatchObject({ kind: 'judged', state: 'failed' })
+    expect(decideVerdict(FAILED, totals, { isLastAttempt: true })).toMatchObject({ kind: 'judged', state: 'failed' })
     // The answer comes after the server is back, so that a program that tries again continues.
     expect((await sandbox.post('/v1/messages', messagesRequest())).status).toBe(200)
     expect((await sandbox.totals()).lastFailure).toMatchObject({ isRecovered: true })
@@ -101,7 +101,10 @@ test('a server that stays down for the whole wait is an outage on every attempt'
   await sandbox.post('/v1/messages', POISON)
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'upstream' })
-  expect(decideVerdict(FAILED, totals, { isLast: true })).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(FAILED, totals, { isLastAttempt: true })).toMatchObject({
+    state: 'errored',
+    class: 'provider_error',
+  })
 })
 
 test('an outage that concurrent calls meet is an outage on every attempt', async () => {
@@ -123,7 +126,10 @@ test('a server that was down before the first request of a trial is an outage wi
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'upstream' })
   expect(fixture.received).toEqual([])
-  expect(decideVerdict(FAILED, totals, { isLast: true })).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(FAILED, totals, { isLastAttempt: true })).toMatchObject({
+    state: 'errored',
+    class: 'provider_error',
+  })
 })
 
 test('a trial that stops the server again and again during the wait is scored in the end', async () => {
@@ -143,5 +149,5 @@ test('a trial that stops the server again and again during the wait is scored in
   expect((await first).status).toBe(502)
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'interrupted' })
-  expect(decideVerdict(FAILED, totals, { isLast: true })).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(FAILED, totals, { isLastAttempt: true })).toMatchObject({ kind: 'judged', state: 'failed' })
 })

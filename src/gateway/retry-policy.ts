@@ -1,3 +1,5 @@
+import { parseRetryAfterMs } from '../platform/retry-delay.ts'
+
 type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 /** Retry policy of one call. */
@@ -47,14 +49,10 @@ export function computeRetryPauseMs(options: RetryOptions, failed: FailedTry): n
 const computeBackoffPauseMs = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
   Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
 
-/** Reads `Retry-After` (seconds or a date), or `Retry-After-Ms`, which some providers send. */
+/** Returns the pause that the provider asks for with `Retry-After` or, as some do, with `Retry-After-Ms`. */
 function findRequestedPauseMs(headers: ResponseHeaders, now: number): number | undefined {
   const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN)
   if (milliseconds >= 0) return milliseconds
   const retryAfter = headers['retry-after']
-  if (typeof retryAfter !== 'string' || retryAfter === '') return undefined
-  const seconds = Number(retryAfter)
-  if (seconds >= 0) return seconds * 1000
-  const date = Date.parse(retryAfter)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+  return typeof retryAfter === 'string' ? parseRetryAfterMs(retryAfter, now) : undefined
 }

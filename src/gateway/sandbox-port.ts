@@ -3,6 +3,7 @@ import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { hasCode } from '../platform/errors.ts'
 import { buildFrame, FRAME } from '../sandboxes/resumable-protocol.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
@@ -33,8 +34,7 @@ export const CONNECT_TARGETS = { tunnel: 'gateway:80', pipe: 'resumable:80', for
 const REFUSED_CODES = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
 
 /** Tells whether an error means that the gateway is down, and not only busy. */
-export const isConnectionRefused = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && REFUSED_CODES.includes(String(error.code))
+export const isConnectionRefused = (error: unknown): boolean => hasCode(error, ...REFUSED_CODES)
 
 /** Base URL of the gateway inside a sandbox. */
 export const SANDBOX_GATEWAY_URL = `http://127.0.0.1:${GATEWAY_PORT}`
@@ -73,8 +73,8 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
     track(socket)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    const connectRequest = connectTo(url, tunnelSecret, isResumable ? CONNECT_TARGETS.pipe : CONNECT_TARGETS.tunnel)
-    const tunnel = await openTunnel(connectRequest, socket).catch((error: unknown) => {
+    const target = isResumable ? CONNECT_TARGETS.pipe : CONNECT_TARGETS.tunnel
+    const tunnel = await openTunnel(newConnectRequest(url, tunnelSecret, target), socket).catch((error: unknown) => {
       isCutOff ||= isConnectionRefused(error)
       return undefined
     })
@@ -96,7 +96,7 @@ export function openSandboxPort({ gatewayUrl, tunnelSecret, isResumable = false 
       relay(socket).catch(() => socket.destroy())
     },
     close() {
-      if (isResumable && !isClosed) forgetConnections(connectTo(url, tunnelSecret, CONNECT_TARGETS.forget))
+      if (isResumable && !isClosed) forgetConnections(newConnectRequest(url, tunnelSecret, CONNECT_TARGETS.forget))
       leave()
     },
     leave,
@@ -150,10 +150,10 @@ async function openTunnel(connectRequest: ClientRequest, client: Socket): Promis
   return promise
 }
 
-function connectTo(url: URL, tunnelSecret: string, path: string): ClientRequest {
+function newConnectRequest(url: URL, tunnelSecret: string, target: string): ClientRequest {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
   const headers = { 'proxy-authorization': `Bearer ${tunnelSecret}` }
-  return request({ method: 'CONNECT', host, port, path, headers, agent: false })
+  return request({ method: 'CONNECT', host, port, path: target, headers, agent: false })
 }

@@ -166,12 +166,13 @@ type ProducedOutput = Pick<TappedAnswer, 'partial' | 'isStream'>
  */
 function estimateCost({ partial, isStream }: ProducedOutput, textDelayMs: number, estimate: CostEstimate): CallCost {
   const { prices, reservedMicros, outputMax } = estimate
-  const known = partial.usage && clipUsage(partial.usage, estimate)
-  const text = estimateTokens(partial.textBytes)
-  const hidden = estimateHiddenTokens(textDelayMs)
+  const reported = partial.usage && clipUsage(partial.usage, estimate)
+  const textTokens = estimateTokens(partial.textBytes)
+  const hiddenTokens = estimateHiddenTokens(textDelayMs)
   // The silence of a call without streaming includes the time in which the text was produced.
-  const produced = Math.max(known?.output ?? 0, isStream ? text + hidden : Math.max(text, hidden))
-  const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
+  const estimatedTokens = isStream ? textTokens + hiddenTokens : Math.max(textTokens, hiddenTokens)
+  const output = Math.min(outputMax, Math.max(reported?.output ?? 0, estimatedTokens))
+  const usage = { ...NO_USAGE, ...(reported ?? { input: estimate.input }), output }
   const cost = prices && computeCostMicros(usage, prices)
   if (cost === null || reservedMicros === null) return { usage, costMicros: null, costSource: 'unknown' }
   return capUnbelievable({ usage, costMicros: cost, costSource: 'estimated' }, partial.usage ?? NO_USAGE, estimate)

@@ -111,8 +111,8 @@ function findLastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCa
   )
   const refused = lastRefusal ? [{ status: null, kind: lastRefusal.reason, at: lastRefusal.at }] : []
   // Non-final refusals must not hide an earlier failure of the provider.
-  const isMinor = lastRefusal !== null && !isFinalRefusal(lastRefusal.reason) && failed.length > 0
-  const last = [...failed, ...(isMinor ? [] : refused)]
+  const isRefusalIgnored = lastRefusal !== null && !isFinalRefusal(lastRefusal.reason) && failed.length > 0
+  const last = [...failed, ...(isRefusalIgnored ? [] : refused)]
     .sort((one, other) => one.at.getTime() - other.at.getTime())
     .at(-1)
   if (!last) return null

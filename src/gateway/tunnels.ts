@@ -88,8 +88,8 @@ const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n\r\n'
 const answerAndEnd = (socket: Duplex, status: string): void =>
   void socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 
-/** Creates the map from connections to grants, with at most `atOnceMax` connections of each grant. */
-function createGrantConnections(atOnceMax: number) {
+/** Creates the map from connections to grants, with at most `perGrantMax` connections of each grant. */
+function createGrantConnections(perGrantMax: number) {
   const grants = new Map<Duplex, Grant>()
   const counts = new Map<string, number>()
   const addToCount = (id: string, change: 1 | -1) => {
@@ -100,7 +100,7 @@ function createGrantConnections(atOnceMax: number) {
   return {
     /** Returns false if the grant has too many connections. */
     add(connection: Duplex, grant: Grant): boolean {
-      if ((counts.get(grant.id) ?? 0) >= atOnceMax || connection.destroyed) return false
+      if ((counts.get(grant.id) ?? 0) >= perGrantMax || connection.destroyed) return false
       grants.set(connection, grant)
       addToCount(grant.id, 1)
       connection.once('close', () => {

@@ -24,8 +24,8 @@ const failed = (word: OutcomeClass) => ({ state: 'failed', class: word, error: n
 const ERRORED = { state: 'errored', class: 'sandbox_error', error: 'The sandbox broke.' } as const
 
 test.each(['rate', 'upstream'] as const)('an unanswered trial is not scored after `%s`', (kind) => {
-  for (const isLast of [false, true])
-    expect(decideVerdict(PASSED, ledger(kind, {}), { isLast })).toEqual({
+  for (const isLastAttempt of [false, true])
+    expect(decideVerdict(PASSED, ledger(kind, {}), { isLastAttempt })).toEqual({
       kind: 'judged',
       state: 'errored',
       class: 'provider_error',
@@ -39,9 +39,9 @@ test.each(['crowded', 'interrupted'] as const)(
     const error = expect.any(String)
     const excluded = { kind: 'judged', state: 'errored', class: 'provider_error', error }
     expect(decideVerdict(PASSED, ledger(kind, {}))).toEqual(excluded)
-    expect(decideVerdict(PASSED, ledger(kind, {}), { isLast: false })).toEqual(excluded)
+    expect(decideVerdict(PASSED, ledger(kind, {}), { isLastAttempt: false })).toEqual(excluded)
     const scored = { kind: 'judged', state: 'failed', class: 'verified', error }
-    expect(decideVerdict(PASSED, ledger(kind, {}), { isLast: true })).toEqual(scored)
+    expect(decideVerdict(PASSED, ledger(kind, {}), { isLastAttempt: true })).toEqual(scored)
   },
 )
 
@@ -146,8 +146,8 @@ describe('a trial that got answers', () => {
   })
 
   test.each(['rate', 'upstream'] as const)('is not scored when its last call ended with `%s`', (kind) => {
-    for (const isLast of [false, true])
-      expect(decideVerdict(PASSED, ledger(kind), { isLast })).toEqual({
+    for (const isLastAttempt of [false, true])
+      expect(decideVerdict(PASSED, ledger(kind), { isLastAttempt })).toEqual({
         kind: 'judged',
         state: 'errored',
         class: 'provider_error',
@@ -163,8 +163,8 @@ describe('a trial that got answers', () => {
       error: 'The provider failed: crowded.',
     }
     expect(decideVerdict(PASSED, ledger('crowded'))).toEqual(crowded)
-    expect(decideVerdict(PASSED, ledger('crowded'), { isLast: false })).toEqual(crowded)
-    expect(decideVerdict(PASSED, ledger('crowded'), { isLast: true })).toEqual({ kind: 'judged', ...PASSED })
+    expect(decideVerdict(PASSED, ledger('crowded'), { isLastAttempt: false })).toEqual(crowded)
+    expect(decideVerdict(PASSED, ledger('crowded'), { isLastAttempt: true })).toEqual({ kind: 'judged', ...PASSED })
   })
 
   test('is not scored after the gateway died', () => {

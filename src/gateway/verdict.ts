@@ -26,25 +26,26 @@ const AMBIGUOUS_FAILURES: readonly FailureReason[] = ['crowded', 'interrupted']
 const SELF_ENDED_CLASSES: readonly OutcomeClass[] = ['verified', 'agent_exit']
 
 /**
- * Decides the result of a trial from its ledger, because programs do not report failures reliably. `isLast`: the trial is
- * not retried.
+ * Decides the result of a trial from its ledger, because programs do not report failures reliably. `isLastAttempt`: the
+ * trial is not retried.
  */
 export function decideVerdict(
   record: EndedTrial,
   totals: GrantTotals,
-  { isLast = false }: { isLast?: boolean } = {},
+  { isLastAttempt = false }: { isLastAttempt?: boolean } = {},
 ): ModelVerdict {
-  const last = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
-  const stop = findStop(last, totals)
+  const failure = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
+  const stop = findStop(failure, totals)
   if (stop) return stop
   if (record.state === 'errored') return { kind: 'judged', ...pickResult(record) }
   if (totals.gatewayGone)
     return excludedVerdict('provider_error', 'The gateway failed, and the program could not reach its model.')
-  if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals, isLast) }
+  if (totals.calls.succeeded === 0)
+    return { kind: 'judged', ...judgeWithoutAnswer(record, failure, totals, isLastAttempt) }
   // Applies to passes too: keeping only passes would favor providers that fail.
-  if (last !== null && isExcuse(last, isLast))
-    return excludedVerdict('provider_error', explain(totals, `The provider failed: ${last}.`))
-  return { kind: 'judged', ...pickResult(record), class: decideScoredClass(record, last, totals) }
+  if (failure !== null && isExcuse(failure, isLastAttempt))
+    return excludedVerdict('provider_error', explain(totals, `The provider failed: ${failure}.`))
+  return { kind: 'judged', ...pickResult(record), class: decideScoredClass(record, failure, totals) }
 }
 
 /** Applies a verdict to the record of a trial. The reward of an overturned pass is reset. */
@@ -58,10 +59,10 @@ export function applyVerdict<R extends EndedTrial & Pick<TrialRecord, 'reward' |
 }
 
 /** Returns a stop if no other trial of the comparison could run now either. */
-function findStop(last: FailureReason | null, totals: GrantTotals): ModelVerdict | undefined {
-  if (last === 'credential')
+function findStop(failure: FailureReason | null, totals: GrantTotals): ModelVerdict | undefined {
+  if (failure === 'credential')
     return { kind: 'stopped', reason: 'credential', message: explain(totals, FAILURE_SENTENCES.credential) }
-  if (last !== 'shared_budget' && totals.cutBy !== 'shared_budget') return undefined
+  if (failure !== 'shared_budget' && totals.cutBy !== 'shared_budget') return undefined
   return { kind: 'stopped', reason: 'budget', message: FAILURE_SENTENCES.shared_budget }
 }
 
@@ -73,12 +74,12 @@ const pickResult = ({ state, class: trialClass, error }: EndedTrial) => ({ state
 
 function decideScoredClass(
   record: EndedTrial,
-  last: FailureReason | null,
+  failure: FailureReason | null,
   { modelRefusals, cutBy }: GrantTotals,
 ): ModelTrialClass {
   if (!SELF_ENDED_CLASSES.includes(record.class)) return record.class
-  if (last === 'budget' || cutBy === 'budget') return 'budget_stop'
-  if (last === 'calls') return 'limit'
+  if (failure === 'budget' || cutBy === 'budget') return 'budget_stop'
+  if (failure === 'calls') return 'limit'
   return modelRefusals > 0 && record.state === 'failed' ? 'refusal' : record.class
 }
 
@@ -86,20 +87,25 @@ function decideScoredClass(
  * Judges a trial whose model never answered. Only a proven external cause excludes it: otherwise a program that sends
  * nothing, or nothing that can be answered, could choose which trials count. It scores 0 whatever the verifier reports.
  */
-function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, totals: GrantTotals, isLast: boolean) {
+function judgeWithoutAnswer(
+  record: EndedTrial,
+  failure: FailureReason | null,
+  totals: GrantTotals,
+  isLastAttempt: boolean,
+) {
   const { calls, lastFailure } = totals
-  const isOutage = last === null ? calls.cut + calls.lost > 0 : isExcuse(last, isLast)
+  const isOutage = failure === null ? calls.cut + calls.lost > 0 : isExcuse(failure, isLastAttempt)
   if (isOutage) return excluded('provider_error', explain(totals, 'The provider never returned a complete answer.'))
   // A status means that the gateway's own request found the model missing too. Refusals by the gateway have no status.
-  const isUnknownModel = last === 'model' && lastFailure?.status != null
-  if (last !== null && (last === 'price' || isUnknownModel))
-    return excluded('operator_error', explain(totals, FAILURE_SENTENCES[last]))
-  const error = last === null ? 'The program never called its model.' : explain(totals, FAILURE_SENTENCES[last])
-  return { state: 'failed' as const, class: decideScoredClass(record, last, totals), error }
+  const isUnknownModel = failure === 'model' && lastFailure?.status != null
+  if (failure !== null && (failure === 'price' || isUnknownModel))
+    return excluded('operator_error', explain(totals, FAILURE_SENTENCES[failure]))
+  const error = failure === null ? 'The program never called its model.' : explain(totals, FAILURE_SENTENCES[failure])
+  return { state: 'failed' as const, class: decideScoredClass(record, failure, totals), error }
 }
 
-const isExcuse = (last: FailureReason, isLast: boolean): boolean =>
-  OUTAGE_REASONS.includes(last) || (!isLast && AMBIGUOUS_FAILURES.includes(last))
+const isExcuse = (failure: FailureReason, isLastAttempt: boolean): boolean =>
+  OUTAGE_REASONS.includes(failure) || (!isLastAttempt && AMBIGUOUS_FAILURES.includes(failure))
 
 const excluded = (trialClass: ModelTrialClass, error: string) => ({
   state: 'errored' as const,

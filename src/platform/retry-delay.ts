@@ -13,7 +13,7 @@ export function backoffMs(failures: number, random: number): number {
 /** Parses a Retry-After header: seconds or a date. Undefined if it is missing or invalid. */
 export function parseRetryAfterMs(header: string | null, now: number): number | undefined {
   if (header === null) return undefined
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000
+  if (/^\d{1,9}(\.\d+)?$/.test(header)) return Number(header) * 1000
   const date = Date.parse(header)
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }

@@ -215,7 +215,7 @@ async function runWithModel(
     const request = { ...task, ...setting, model: model?.trialModel, handover }
     const record = await deps.engine.run(request, signal)
     const totals = (await model?.close()) ?? null
-    const verdict = totals && decideVerdict(record, totals, { isLast: !hasRetriesLeft(trial) })
+    const verdict = totals && decideVerdict(record, totals, { isLastAttempt: !hasRetriesLeft(trial) })
     if (verdict?.kind === 'stopped') return toStoppedEnding(verdict, trial, totals)
     const result = verdict ? applyVerdict(record, verdict) : record
     const explanation = explainTrial(result, totals)

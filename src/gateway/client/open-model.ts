@@ -2,6 +2,7 @@ import { type Dispatcher, ProxyAgent, request } from 'undici'
 import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
 import { isObject, type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
 import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
+import { codeOf } from '../../platform/errors.ts'
 import { objectOf } from '../protocols/fields.ts'
 import { wireProtocols } from '../protocols.ts'
 import { CONNECT_TARGETS, isConnectionRefused } from '../sandbox-port.ts'
@@ -125,7 +126,9 @@ async function post(
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof ModelCallFailed) throw error
-    throw new ModelCallFailed(null, `The model did not answer (${toErrorCode(error)}).`, { cause: error })
+    // Only the code of the error: its message may quote a header, and so a token.
+    const code = codeOf(error) || 'the connection broke'
+    throw new ModelCallFailed(null, `The model did not answer (${code}).`, { cause: error })
   }
 }
 
@@ -156,12 +159,12 @@ const isFailure = ({ type, error, response }: JsonObject): boolean =>
 
 async function readText(body: ResponseBody): Promise<string> {
   const chunks: Uint8Array[] = []
-  await readChunks(body, BYTES_MAX, (chunk) => chunks.push(chunk))
+  await readChunks(body, ANSWER_BYTES_MAX, (chunk) => chunks.push(chunk))
   return Buffer.concat(chunks).toString()
 }
 
 /** Maximum size of an answer. Models write far less, and an answer of this size does not block the event loop for long. */
-const BYTES_MAX = 8 * 1024 * 1024
+const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 /** Maximum size of a stream, which has some hundred bytes for every token. Its events are parsed as they arrive. */
 const STREAM_BYTES_MAX = 32 * 1024 * 1024
 
@@ -182,7 +185,3 @@ function toErrorMessage(json: Json | undefined): string {
   const message = objectOf(error ?? objectOf(response).error).message ?? direct
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
 }
-
-/** Returns only the code of an error: its message may quote a header, and so a token. */
-const toErrorCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'the connection broke'

@@ -231,8 +231,8 @@ function mediaOf({ type, source }: JsonObject): MediaKind | undefined {
 }
 
 function createMeter(): UsageMeter {
-  let first: JsonObject = {}
-  let last: JsonObject | undefined
+  let firstUsage: JsonObject = {}
+  let lastUsage: JsonObject | undefined
   let model: string | null = null
   let stop: string | null = null
   let isComplete = false
@@ -241,7 +241,7 @@ function createMeter(): UsageMeter {
 
   const take: Record<string, (event: JsonObject) => void> = {
     message_start({ message }) {
-      first = objectOf(objectOf(message).usage)
+      firstUsage = objectOf(objectOf(message).usage)
       model = textOf(objectOf(message).model)
     },
     content_block_delta({ delta }) {
@@ -250,7 +250,7 @@ function createMeter(): UsageMeter {
     },
     message_delta({ delta, usage }) {
       stop = textOf(objectOf(delta).stop_reason) ?? stop
-      if (isObject(usage)) last = usage
+      if (isObject(usage)) lastUsage = usage
     },
     message_stop: () => {
       isComplete = true
@@ -262,7 +262,7 @@ function createMeter(): UsageMeter {
       textBytes += listOf(body.content)
         .map(objectOf)
         .reduce((sum, block) => sum + blockBytes(block), 0)
-      if (isObject(body.usage)) last = body.usage
+      if (isObject(body.usage)) lastUsage = body.usage
     },
   }
   const takeAny = (event: JsonObject): void => {
@@ -275,13 +275,13 @@ function createMeter(): UsageMeter {
     takeEvent: createEventHandler(takeAny),
     takeBody: (json) => takeAny(objectOf(json)),
     read: () => ({
-      usage: last && parseUsage(first, last),
+      usage: lastUsage && parseUsage(firstUsage, lastUsage),
       model,
       isComplete,
       isRefusal: stop === 'refusal',
       isTruncated: stop === 'max_tokens' || stop === 'model_context_window_exceeded',
-      partial: { usage: parseUsage(first, first), textBytes },
-      serviceTier: last ? findServiceTier({ ...first, ...last }) : null,
+      partial: { usage: parseUsage(firstUsage, firstUsage), textBytes },
+      serviceTier: lastUsage ? findServiceTier({ ...firstUsage, ...lastUsage }) : null,
       error,
     }),
   }

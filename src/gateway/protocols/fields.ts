@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../harnesses/json.ts'
-import { measureJson } from '../json-shape.ts'
+import { measureJson } from '../../platform/untrusted-json.ts'
 import type { AnswerError, Media, MediaKind } from '../wire-protocol.ts'
 
 // Readers for untrusted JSON of any shape. A value of an unexpected type reads as empty.
@@ -35,15 +35,11 @@ export const countMedia = (
 }
 
 /** Returns the length of the encoded picture in a part of any protocol. */
-const encodedBytes = ({ source, image_url, inlineData, inline_data }: JsonObject): number =>
-  [
-    image_url,
-    objectOf(image_url).url,
-    ...[source, inlineData, inline_data].map((each) => objectOf(each).data),
-  ].reduce<number>(
-    (most, text) => Math.max(most, typeof text === 'string' && ENCODED_DATA.test(text) ? text.length : 0),
-    0,
-  )
+function encodedBytes({ source, image_url, inlineData, inline_data }: JsonObject): number {
+  const inlineTexts = [source, inlineData, inline_data].map((each) => objectOf(each).data)
+  const texts = [image_url, objectOf(image_url).url, ...inlineTexts]
+  return Math.max(...texts.map((text) => (typeof text === 'string' && ENCODED_DATA.test(text) ? text.length : 0)))
+}
 
 /** Matches base64, alone or in a data URL. */
 const ENCODED_DATA = /^(data:image\/[^,]{0,100},)?[A-Za-z0-9+/=_-]*$/

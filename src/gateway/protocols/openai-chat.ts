@@ -253,14 +253,14 @@ function parseUsage(usage: JsonObject): Usage | undefined {
   const details = objectOf(usage.prompt_tokens_details)
   const read = details.cached_tokens ?? usage.cached_tokens ?? usage.prompt_cache_hit_tokens
   const written = details.cache_write_tokens ?? details.cache_creation_input_tokens
-  const thought = tokensOf(objectOf(usage.completion_tokens_details).reasoning_tokens) ?? 0
+  const reasoning = tokensOf(objectOf(usage.completion_tokens_details).reasoning_tokens) ?? 0
   // Most providers count reasoning as part of the completion. The total reveals those that do not.
-  const isSeparate = thought > 0 && usage.total_tokens === all + completion + thought
-  const output = isSeparate ? completion + thought : completion
+  const isReasoningSeparate = reasoning > 0 && usage.total_tokens === all + completion + reasoning
+  const output = isReasoningSeparate ? completion + reasoning : completion
   return {
     ...splitInput(all, tokensOf(read) ?? 0, tokensOf(written) ?? 0),
     cacheWrite1h: 0,
     output,
-    reasoning: Math.min(thought, output),
+    reasoning: Math.min(reasoning, output),
   }
 }

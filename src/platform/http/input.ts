@@ -13,6 +13,7 @@ import {
   toPointerStep,
   unsupportedMediaType,
 } from '../problem.ts'
+import { findStringEnd } from '../untrusted-json.ts'
 import type { Endpoint } from './endpoint.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
@@ -156,7 +157,7 @@ const VALUES_MAX = 200_000
 const KEYS_MAX = 1_000
 
 /** Byte values of the characters that structure JSON. */
-const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
+const [QUOTE, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('",{[}]')
 
 /**
  * An object or array that the scan is inside of. `keys` are those of an object so far, undefined for an array. `position`
@@ -189,12 +190,6 @@ function scanString(bytes: Buffer, start: number, path: readonly OpenValue[]): n
   const end = findStringEnd(bytes, start)
   if (isBeforeKey(path.at(-1))) addKey(path, decodeKey(bytes, start + 1, end))
   return end
-}
-
-function findStringEnd(bytes: Buffer, start: number): number {
-  let at = start + 1
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
-  return at
 }
 
 const isBeforeKey = (value: OpenValue | undefined): boolean => value?.keys !== undefined && value.position === undefined

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { JsonObject } from '../harnesses/json.ts'
-import { hasDuplicates, measureJson } from './json-shape.ts'
+import { measureJson } from '../platform/untrusted-json.ts'
+import { hasDuplicates } from './request-body.ts'
 
 const isDuplicated = (text: string): boolean =>
   hasDuplicates(measureJson(Buffer.from(text)).colons, JSON.parse(text) as JsonObject)
