@@ -1,4 +1,4 @@
-import type { Quote } from '../src/comparisons/quotes/schema.ts'
+import type { Quote } from '../src/comparisons/costs/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import type { ComparisonDiff, ComparisonPair } from '../src/comparisons/statistics/schema.ts'
 import { call } from '../src/platform/http/client.ts'

@@ -1,4 +1,4 @@
-import type { Quote, QuotedSetting } from '../src/comparisons/quotes/schema.ts'
+import type { Quote, QuotedSetting } from '../src/comparisons/costs/schema.ts'
 import { requireConfirmation, type YesFlag } from './confirm.ts'
 import { Canceled } from './failure.ts'
 import { note, type Shell } from './shell.ts'

@@ -1,4 +1,4 @@
-import type { Quote } from '../src/comparisons/quotes/schema.ts'
+import type { Quote } from '../src/comparisons/costs/schema.ts'
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
 import type { Comparison, NewComparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'

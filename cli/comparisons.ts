@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Quote } from '../src/comparisons/quotes/schema.ts'
+import type { Quote } from '../src/comparisons/costs/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'

@@ -67,7 +67,7 @@ export async function resolveSettings(
       errors.push(...listLevelErrors(model, choice, index), ...addSettings(settings, resolved))
     }
   }
-  errors.push(...(await listServerErrors(deps, configurations, listTaskDigests)))
+  errors.push(...(await listMcpServerErrors(deps, configurations, listTaskDigests)))
   return errors.length > 0 ? rejectRequest(errors) : settings
 }
 
@@ -269,7 +269,7 @@ function listMisfits(
 }
 
 /** Reports MCP servers that the network policy of a task does not allow, each with the first such task. */
-async function listServerErrors(
+async function listMcpServerErrors(
   deps: ConfigurationDeps,
   configurations: readonly (Configuration | undefined)[],
   listTaskDigests: () => readonly string[],

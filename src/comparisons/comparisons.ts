@@ -6,6 +6,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { toMicros } from '../platform/usd.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireTrialCount, resolveSettings } from './choices.ts'
 import { parseTrialId } from './plan.ts'
@@ -91,8 +92,7 @@ async function storeComparison(
   await record(tx, { ...by, action: 'comparison.created', subject: input.id })
 }
 
-export const toBudgetMicros = (usd: number | undefined): number | null =>
-  usd === undefined ? null : Math.round(usd * 1e6)
+export const toBudgetMicros = (usd: number | undefined): number | null => (usd === undefined ? null : toMicros(usd))
 
 /** Fills in default reasoning levels, so that omitting a level and naming the default are the same request. */
 async function fillDefaultLevels(

@@ -91,11 +91,11 @@ async function pollComparison(
   key: number,
   { watchers, wake }: WatchedComparison,
 ): Promise<void> {
-  let last: Observation | undefined
-  while (watchers.size > 0 && !last?.isOver) {
-    const current = await limitPolls(() => observe(deps, key, last?.snapshot)).catch(() => undefined)
-    if (current && hasChanged(current, last)) for (const watcher of watchers) pushEvents(watcher, current.events)
-    last = current ?? last
+  let previous: Observation | undefined
+  while (watchers.size > 0 && !previous?.isOver) {
+    const current = await limitPolls(() => observe(deps, key, previous?.snapshot)).catch(() => undefined)
+    if (current && hasChanged(current, previous)) for (const watcher of watchers) pushEvents(watcher, current.events)
+    previous = current ?? previous
     await wake.wait(POLL_MS)
   }
 }
@@ -109,8 +109,9 @@ function pushEvents({ batches, wake }: Watcher, events: ComparisonEvent[]): void
  * True if watchers must be notified. The first observation is not sent: every watcher starts with its own. Each
  * observation has a status event; further events are changed trials or the end.
  */
-const hasChanged = (current: Observation, last: Observation | undefined): boolean =>
-  current.isOver || (last !== undefined && (current.statusText !== last.statusText || current.events.length > 1))
+const hasChanged = (current: Observation, previous: Observation | undefined): boolean =>
+  current.isOver ||
+  (previous !== undefined && (current.statusText !== previous.statusText || current.events.length > 1))
 
 type ObserveDeps = { db: Db; statistics: StatisticsCache }
 type Observation = { events: ComparisonEvent[]; snapshot: string; statusText: string; isOver: boolean }

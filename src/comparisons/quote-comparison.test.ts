@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openModelComparisonLab } from '../../test/support/model-comparing.ts'
-import type { Quote } from './quotes/schema.ts'
+import type { Quote } from './costs/schema.ts'
 
 const USAGE = { input: 1000, cacheRead: 200, cacheWrite5m: 100, cacheWrite1h: 0, output: 50, reasoning: 20 }
 const CALL_USD = 0.00279

@@ -3,6 +3,7 @@ import { listModels } from '../catalog/models.ts'
 import type { ConfigurationDeps } from '../configurations/configurations.ts'
 import type { Db } from '../platform/db/db.ts'
 import { requireTrialCount, resolveSettings } from './choices.ts'
+import type { Quote } from './costs/schema.ts'
 import {
   buildQuote,
   type DifficultyCounts,
@@ -11,7 +12,6 @@ import {
   type PastUsage,
   type SettingBasis,
 } from './quote.ts'
-import type { Quote } from './quotes/schema.ts'
 import type { QuoteRequest } from './shapes/schema.ts'
 import { listDigests, readSource, type TaskSelection } from './source.ts'
 import type { ComparisonScope, NewSetting } from './sql.ts'

@@ -4,8 +4,8 @@ import { NO_USAGE } from '../gateway/wire-protocol.ts'
 import { toMicros, toUsd } from '../platform/usd.ts'
 import { computeSmallestDifference, TASKS_MIN } from '../statistics/intervals.ts'
 import type { Difficulty } from '../taskgen/schema.ts'
+import type { Quote, QuotedSetting } from './costs/schema.ts'
 import { countTrials, type PlanShape } from './plan.ts'
-import type { Quote, QuotedSetting } from './quotes/schema.ts'
 
 /** Cost of earlier trials of a setting: count, sum and sum of squares. */
 export type PastUsage = { trials: number; micros: number; squares: number }
@@ -98,8 +98,8 @@ const addRanges = (ranges: readonly CostRange[]): CostRange =>
 
 /** Widens the range by two standard errors. */
 function applyVariance({ low, expected, high, variance }: CostRange): Omit<CostRange, 'variance'> {
-  const error = 2 * Math.sqrt(variance)
-  return { low: Math.max(0, low - error), expected, high: high + error }
+  const margin = 2 * Math.sqrt(variance)
+  return { low: Math.max(0, low - margin), expected, high: high + margin }
 }
 
 function toUsdRange(range: CostRange): Quote['costUsd'] {

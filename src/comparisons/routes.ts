@@ -18,6 +18,7 @@ import {
   reloadStatus,
   requireScope,
 } from './comparisons.ts'
+import { readSpend } from './costs/schema.ts'
 import type { ComparisonEvents } from './events.ts'
 import { cancelComparison, pauseOnRequest, resumeComparison } from './lifecycle.ts'
 import { quoteComparison } from './quote-comparison.ts'
@@ -30,15 +31,13 @@ import {
   readTrialById,
 } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
-import { readSpend } from './spend/schema.ts'
-import { readWorkspaceSpend } from './spend/spend.ts'
 import type { ComparisonScope } from './sql.ts'
 import { diffComparisons } from './statistics/diff.ts'
 import { listPairs, readPair } from './statistics/pairs.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listFailures } from './trials/failures/failures.ts'
-import { listTrialCalls } from './trials/spend.ts'
+import { listTrialCalls, readWorkspaceSpend } from './trials/spend.ts'
 import {
   listTrials,
   loadAxesForTrial,

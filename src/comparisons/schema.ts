@@ -5,7 +5,7 @@ import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery, queryInteger } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostUnavailable } from '../repos/schema.ts'
-import { Quote } from './quotes/schema.ts'
+import { Quote } from './costs/schema.ts'
 import {
   ApprovedTask,
   BenchmarkQuoteRequest,

@@ -113,9 +113,9 @@ function projectCost(all: SettingCounts, { queued, running }: TrialStateCounts):
   const remaining = queued + running
   const mean = all.spent_micros / all.metered
   const variance = Math.max(0, all.spent_squares / all.metered - mean ** 2)
-  const error = 2 * Math.sqrt(remaining * variance * (1 + remaining / all.metered))
+  const margin = 2 * Math.sqrt(remaining * variance * (1 + remaining / all.metered))
   const expected = all.spent_micros + remaining * mean
-  return { low: toUsd(Math.max(all.spent_micros, expected - error)), high: toUsd(expected + error) }
+  return { low: toUsd(Math.max(all.spent_micros, expected - margin)), high: toUsd(expected + margin) }
 }
 
 function toSetting(counted: CountedSettingFacts): ComparisonSetting {

@@ -7,6 +7,7 @@ import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import { runInParallel } from '../platform/concurrency.ts'
 import type { Db } from '../platform/db/db.ts'
+import { hasCode } from '../platform/errors.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,
@@ -51,7 +52,7 @@ export const submitJob = (deps: SubmissionDeps): JobHandler<z.infer<typeof Paylo
       failSubmission(tx, key, toSubmissionError('internal_error', reason, { retryable: true })),
   })
 
-/** The submission cannot continue for an external reason. A person resumes it once that is fixed. */
+/** Thrown when a submission cannot continue for an external reason. A person resumes it once the cause is removed. */
 class SubmissionRefused extends Error {
   override name = 'SubmissionRefused'
   readonly error: SubmissionError
@@ -93,7 +94,7 @@ async function submit(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<
     return
   }
   deps.step?.('submit.enqueued')
-  await completeIfDone(deps.db, key) // every trial may be reused
+  await completeIfDone(deps.db, key) // If every trial is reused, no trial job completes the comparison.
 }
 
 /** Thrown to roll back a submission whose comparison was canceled or paused meanwhile. */
@@ -146,7 +147,7 @@ function toFrozenTasks(result: FreezeResult, isSelected: (name: string) => boole
   }
 }
 
-/** The files of an approved task are no longer stored. */
+/** Thrown when the files of an approved task are no longer stored. */
 class TaskContentMissing extends Error {
   override name = 'TaskContentMissing'
 }
@@ -246,7 +247,7 @@ async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise
 }
 
 /** Error codes of a full or read-only disk. 53100 is PostgreSQL's `disk_full`. */
-const DISK_ERRORS = new Set(['ENOSPC', 'EDQUOT', 'EROFS', '53100'])
+const DISK_ERRORS = ['ENOSPC', 'EDQUOT', 'EROFS', '53100']
 
 function findRefusal(error: unknown): SubmissionError | undefined {
   if (error instanceof SubmissionRefused) return error.error
@@ -264,7 +265,5 @@ function findRefusal(error: unknown): SubmissionError | undefined {
 }
 
 /** True if the error or one of its causes says that the disk is full or read-only. */
-function isDiskFull(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return ('code' in error && DISK_ERRORS.has(String(error.code))) || isDiskFull(error.cause)
-}
+const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error && (hasCode(error, ...DISK_ERRORS) || isDiskFull(error.cause))

@@ -1,7 +1,7 @@
 import type { Model } from '../catalog/model.ts'
 import { findModel, listPublicModels } from '../catalog/models.ts'
+import type { Quote } from '../comparisons/costs/schema.ts'
 import { buildQuote, estimateTrial } from '../comparisons/quote.ts'
-import type { Quote } from '../comparisons/quotes/schema.ts'
 import type { Config } from '../config.ts'
 import { openKeyring } from '../credentials/master-key.ts'
 import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'

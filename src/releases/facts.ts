@@ -1,6 +1,6 @@
 import { listApprovedTasks } from '../batches/tasks.ts'
-import { loadOutcomes, type RunSetting } from '../comparisons/load-outcomes.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
+import { loadOutcomes, type RunSetting } from '../comparisons/outcome.ts'
 import { toNamedConfiguration } from '../comparisons/status.ts'
 import type { Db } from '../platform/db/db.ts'
 import { buildResults, type SettingFact, type SettingResult } from './aggregate.ts'

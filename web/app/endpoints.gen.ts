@@ -4,7 +4,7 @@ import type * as benchmarks from '../../src/benchmarks/schema.ts'
 import type * as catalog_custom_harnesses from '../../src/catalog/custom-harnesses/schema.ts'
 import type * as catalog from '../../src/catalog/schema.ts'
 import type * as comparisons from '../../src/comparisons/schema.ts'
-import type * as comparisons_spend from '../../src/comparisons/spend/schema.ts'
+import type * as comparisons_costs from '../../src/comparisons/costs/schema.ts'
 import type * as configurations from '../../src/configurations/schema.ts'
 import type * as credentials from '../../src/credentials/schema.ts'
 import type * as gateway from '../../src/gateway/schema.ts'
@@ -91,7 +91,7 @@ export const inRepository = {
 } as unknown as typeof comparisons.inRepository
 export const listWorkspaceComparisons = {"id":"listComparisons","method":"GET","path":"/api/orgs/{org}/evaluations"} as unknown as typeof comparisons.listWorkspaceComparisons
 export const readTrialById = {"id":"readTrial","method":"GET","path":"/api/orgs/{org}/trials/{trialId}"} as unknown as typeof comparisons.readTrialById
-export const readSpend = {"id":"readSpend","method":"GET","path":"/api/orgs/{org}/spend"} as unknown as typeof comparisons_spend.readSpend
+export const readSpend = {"id":"readSpend","method":"GET","path":"/api/orgs/{org}/spend"} as unknown as typeof comparisons_costs.readSpend
 export const createConfiguration = {"id":"createConfiguration","method":"POST","path":"/api/orgs/{org}/configurations"} as unknown as typeof configurations.createConfiguration
 export const listConfigurations = {"id":"listConfigurations","method":"GET","path":"/api/orgs/{org}/configurations"} as unknown as typeof configurations.listConfigurations
 export const readConfiguration = {"id":"readConfiguration","method":"GET","path":"/api/orgs/{org}/configurations/{name}"} as unknown as typeof configurations.readConfiguration

@@ -45,7 +45,7 @@ export function createStatisticsCache() {
     // The snapshot is taken before the changes are read, so that a concurrent change is at worst applied twice.
     const snapshot = await readCurrentSnapshot(db)
     const changes = known ? await listScoredSince(db, key, known.snapshot, CHANGES_MAX) : undefined
-    if (cached.get(key) !== entry) return load(db, comparison) // another request has started a computation
+    if (cached.get(key) !== entry) return load(db, comparison) // Another request has started a computation.
     if (known && changes?.length === 0) return storeEntry(key, known)
     const grid = updateGrid(known?.grid, changes) ?? loadGrid(db, comparison)
     return storeEntry(key, { tasks, snapshot, grid, statistics: grid.then(computeInThreadIfLarge) })

@@ -46,7 +46,7 @@ async function listFiles(folder: string): Promise<{ name: string; bytes: number 
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files: { name: string; bytes: number }[] = []
   for (const entry of entries) {
-    if (!entry.isFile()) continue // symbolic links could point outside the folder
+    if (!entry.isFile()) continue // Symbolic links could point outside the folder.
     const path = join(entry.parentPath, entry.name)
     const name = relative(folder, path).split(sep).join('/')
     const stats = isShowable(name) ? await stat(path).catch(() => undefined) : undefined
@@ -125,7 +125,7 @@ const OUTPUT_AGE_MAX_MS = 8 * 24 * 60 * 60 * 1000
 export async function sweepOutput(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
-    const stats = await stat(path).catch(() => undefined) // the owner may remove it concurrently
+    const stats = await stat(path).catch(() => undefined) // Its owner may remove it concurrently.
     if (stats && Date.now() - stats.mtimeMs > OUTPUT_AGE_MAX_MS) await rm(path, { recursive: true, force: true })
   }
 }

@@ -55,7 +55,7 @@ export type TrialEngine = {
   run(request: TrialRunRequest, signal: AbortSignal): Promise<TrialRecord>
 }
 
-/** A credential of the comparison no longer exists. */
+/** Thrown when a credential of the comparison no longer exists. */
 export class CredentialGone extends Error {
   override name = 'CredentialGone'
 }

@@ -75,10 +75,10 @@ async function readConfiguration(
 ): Promise<AgentConfiguration | undefined> {
   if (digest === null) return undefined
   const { mcpServers, harnesses, ...content } = await readContent(blobs, digest)
-  return { ...content, mcpServers: mcpServers.map(toServer), arguments: harnesses[harness]?.arguments ?? [] }
+  return { ...content, mcpServers: mcpServers.map(toMcpServer), arguments: harnesses[harness]?.arguments ?? [] }
 }
 
-function toServer(server: ConfigurationContent['mcpServers'][number]): AgentConfiguration['mcpServers'][number] {
+function toMcpServer(server: ConfigurationContent['mcpServers'][number]): AgentConfiguration['mcpServers'][number] {
   if ('url' in server) return { name: server.name, transport: 'streamable-http', url: server.url, headers: [] }
   const [command = '', ...args] = server.command
   return { name: server.name, transport: 'stdio', command, args }
@@ -102,6 +102,7 @@ async function calibrateTask(
   }
 }
 
+const PAUSE_MS_MIN = 500
 const PAUSE_MS_MAX = 5000
 
 /** Returns when the sandbox works. Throws SandboxUnavailable if it is broken, or unreachable for too long. */
@@ -111,7 +112,7 @@ async function requireWorking(
   signal: AbortSignal,
 ): Promise<void> {
   const deadline = performance.now() + unreachableMaxMs
-  for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+  for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
     try {
       await provider.selfTest()
       return

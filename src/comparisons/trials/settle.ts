@@ -48,7 +48,7 @@ export const hasRetriesLeft = ({ retries }: Pick<TrialFacts, 'retries'>): boolea
 /** Classes for which another attempt in a fresh sandbox may succeed. */
 const RETRIED_CLASSES: readonly string[] = ['provider_error', 'sandbox_error', 'verifier_error']
 
-/** The trial was canceled or requeued during the attempt, so its result is discarded. */
+/** Thrown when the trial was canceled or requeued during the attempt, so that its result is discarded. */
 export class AttemptSuperseded extends Error {
   override name = 'AttemptSuperseded'
 }
@@ -72,15 +72,15 @@ export async function settleAttempt(
   const isRetried = end.state === 'queued' && (await isComparisonRunning(tx, trial.comparison))
   const before = trial.attempts === 1 ? [toRunningTrial(trial)] : await lockCell(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
-  const open = await storeEnd(tx, trial, end, toCountChanges(end.state, diffCell(before, after), spentMicros))
-  if (open === undefined) throw new AttemptSuperseded()
+  const openTrials = await storeEnd(tx, trial, end, toCountChanges(end.state, diffCell(before, after), spentMicros))
+  if (openTrials === undefined) throw new AttemptSuperseded()
   if (trial.provider !== 'none') await deleteRunningAgent(tx, trial)
   step('trial.stored')
   if (ending.kind !== 'stopped' && end.state === 'queued') await storeFailedAttempt(tx, trial, ending)
   if (isRetried) await enqueueTrial(tx, toTrialQueue(trial), trial.ordinal, new Date(Date.now() + retryMs))
   if (ending.kind === 'ran' && resolveIsolation(ending.record) !== trial.isolation)
     await recordIsolation(tx, trial.comparison, trial.setting, resolveIsolation(ending.record))
-  return open
+  return openTrials
 }
 
 /** Returns the running trial as its cell has it. With one attempt per task it is the only one, so no query is needed. */

@@ -95,9 +95,9 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   await traceAttempt(deps, trial, ending, startMs)
   step('trial.ran')
   try {
-    const open = await job.finish((tx) => settleAttempt(tx, trial, ending, { retryMs: deps.retryMs, step }))
+    const openTrials = await job.finish((tx) => settleAttempt(tx, trial, ending, { retryMs: deps.retryMs, step }))
     step('trial.finished')
-    if (open === 0) await completeIfDone(db, trial.comparison)
+    if (openTrials === 0) await completeIfDone(db, trial.comparison)
   } catch (error) {
     if (!(error instanceof AttemptSuperseded)) throw error
     await endJob(job, trial)
@@ -176,8 +176,8 @@ async function runOrContinue(
   job: Job<TrialPayload>,
 ): Promise<AttemptEnding> {
   const { step = () => {} } = deps
-  const take = (tx: Db) => takeRunningAgent(tx, trial, job.unattendedMs)
-  const agent = trial.state === 'running' ? await job.write(take) : undefined
+  const takeAgent = (tx: Db) => takeRunningAgent(tx, trial, job.unattendedMs)
+  const agent = trial.state === 'running' ? await job.write(takeAgent) : undefined
   const reopened = agent && (await openModel(deps, trial, agent.grantId))
   try {
     if (reopened) return await runWithModel(deps, trial, task, { job, model: reopened, agent })
@@ -235,7 +235,7 @@ const toHandover = (
   agent,
   async onAdoptable(sandboxId) {
     const storeAgent = (tx: Db) => recordRunningAgent(tx, trial, { sandboxId, grantId })
-    await job.write(storeAgent).catch(() => {}) // without a row, the next worker starts the agent again
+    await job.write(storeAgent).catch(() => {}) // Without a row, the next worker starts the agent again.
   },
   isTakenOver: (reason) => reason instanceof LeaseLost || (leavesAgents && reason instanceof WorkerStopped),
 })

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { WorkspaceSpend } from '../../../src/comparisons/spend/schema.ts'
+import type { WorkspaceSpend } from '../../../src/comparisons/costs/schema.ts'
 import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { formatDate, parseSettingId, plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'

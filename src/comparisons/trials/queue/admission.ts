@@ -3,6 +3,7 @@ import { findModel } from '../../../catalog/models.ts'
 import { computeCostMicros } from '../../../gateway/price.ts'
 import { NO_USAGE } from '../../../gateway/wire-protocol.ts'
 import { type Db, lock, transact } from '../../../platform/db/db.ts'
+import { toUsd } from '../../../platform/usd.ts'
 import { estimateTrial } from '../../quote.ts'
 import { startTrial, type TrialFacts } from '../sql.ts'
 import { listForecastRows, listUsage, readLiveSpend } from './sql.ts'
@@ -55,7 +56,7 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
 
 type PricedSetting = { provider: string; catalogId: string; reasoningLevel: string }
 
-/** Assumes the usage that quotes assume for a task of medium difficulty. */
+/** Estimates the cost of a trial with the usage that quotes assume for a task of medium difficulty. */
 async function guessCost(
   row: PricedSetting,
   readPrices: (catalogId: string) => Promise<Prices | null>,
@@ -104,10 +105,11 @@ export function decideAdmission(facts: AdmissionFacts): 'start' | 'wait' | 'paus
   const isCovered = countedMicros + Math.max(liveMicros, runningMicros) + needMicros <= budgetMicros
   if (leftMicros > 0 && isCovered) return 'start'
   if (settings.some(({ running }) => running > 0)) return 'wait'
-  return leftMicros > 0 && forecast?.isMeasured === false && leftMicros >= floorMicros ? 'start' : 'pause'
+  const canMeasure = forecast?.isMeasured === false && leftMicros > 0 && leftMicros >= floorMicros
+  return canMeasure ? 'start' : 'pause'
 }
 
-const formatUsd = (micros: number): string => `$${Number((micros / 1e6).toFixed(6))}`
+const formatUsd = (micros: number): string => `$${toUsd(micros)}`
 
 /** Explains why no further trial starts. */
 export function explainPause({ budgetMicros, countedMicros, liveMicros, settings, setting }: AdmissionFacts): string {
