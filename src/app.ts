@@ -170,7 +170,7 @@ const toRepositoryDeps = (services: Services) => ({
     withdrawPublicRelease({ updateResults }, tx, { by, repository, reason }),
   applyVisibility: (tx: Db, by: AuditActor, repository: number, visibility: 'public' | 'private') =>
     applyVisibility({ updateResults }, tx, { by, repository, visibility }),
-  forget: services.results.forget,
+  clearResults: services.results.clear,
 })
 
 const isModelInUseAnywhere = async (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>

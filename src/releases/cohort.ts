@@ -46,12 +46,13 @@ export function selectCohort(trials: readonly TrialOutcome[], approved: Readonly
 /** Removes duplicates of reused trials, and trials of which any use was voided. */
 export function dedupeTrials(trials: readonly TrialOutcome[]): TrialOutcome[] {
   const voided = new Set(trials.filter(({ isVoided }) => isVoided).map(({ trial }) => trial))
-  const first = new Map<string, TrialOutcome>()
-  for (const trial of trials) {
-    const earlier = first.get(trial.trial)
-    if (!voided.has(trial.trial) && (!earlier || compareRequestTime(trial, earlier) < 0)) first.set(trial.trial, trial)
+  const firstUses = new Map<string, TrialOutcome>()
+  for (const use of trials) {
+    if (voided.has(use.trial)) continue
+    const earlier = firstUses.get(use.trial)
+    if (!earlier || compareRequestTime(use, earlier) < 0) firstUses.set(use.trial, use)
   }
-  return [...first.values()]
+  return [...firstUses.values()]
 }
 
 const isScored = ({ state }: TrialOutcome): boolean => state !== 'errored'

@@ -30,8 +30,10 @@ export function buildContent(chosen: readonly SettingResult[]): ReleaseContent {
   const frontier = computeFrontier(chosen)
   const stats = computeSettingStats(chosen, hash)
   const settings = chosen.flatMap((result): ReleaseSetting[] => {
-    const [settingStats, micros, passed] = [stats.get(result.id), sumCostMicros(result), countPassed(result)]
+    const settingStats = stats.get(result.id)
+    const micros = sumCostMicros(result)
     if (!settingStats || micros === null) return []
+    const passed = countPassed(result)
     return [
       {
         ...toSettingNames(result),
@@ -58,8 +60,10 @@ function buildPicks(chosen: readonly SettingResult[], frontier: readonly string[
   const byId = new Map(chosen.map((result) => [result.id, result]))
   const candidates = frontier.flatMap((id) => byId.get(id) ?? [])
   const tracks = toTracks(candidates.map(toScores))
+  const findTrack = (id: string) => tracks[frontier.indexOf(id)]
   const isWorse = (id: string, than: string): boolean => {
-    const [own, other] = [id, than].map((each) => tracks[frontier.indexOf(each)])
+    const own = findTrack(id)
+    const other = findTrack(than)
     return own !== undefined && other !== undefined && isShownWorse(own, other)
   }
   const numbers = candidates.map((each) => ({ id: each.id, tasks: each.cells.length, passed: countPassed(each) }))
@@ -101,7 +105,7 @@ export function buildDisclosure(
       voided: run.voided,
     },
     tasks: { approved: approved.length, published: tasks.length, excluded: countExcluded(approved, tasks, run) },
-    attempts: { min: attempts.length === 0 ? 0 : minOf(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
+    attempts: attempts.length === 0 ? { min: 0, max: 0 } : { min: minOf(attempts), max: maxOf(attempts) },
     harnesses: listHarnessVersions(cohorts),
     sandboxes: listDistinct(cohorts.map(({ sandbox }) => sandbox)),
     verifyModes: listDistinct(cohorts.map(({ verifyMode }) => verifyMode)),
@@ -124,11 +128,10 @@ function summarizeResources(chosen: readonly SettingResult[]): ResourceSpans | n
 
 /** Returns minimum and maximum. No limit counts as infinite. */
 function toSpan(limits: readonly (number | null)[]): ResourceSpans['cpus'] {
-  const [min, max] = [minOf(limits.map(toUpperBound)), limits.map(toUpperBound).reduce((a, b) => Math.max(a, b))]
-  return { min: Number.isFinite(min) ? min : null, max: Number.isFinite(max) ? max : null }
+  const bounds = limits.map((limit) => limit ?? Number.POSITIVE_INFINITY)
+  const toLimit = (bound: number): number | null => (Number.isFinite(bound) ? bound : null)
+  return { min: toLimit(minOf(bounds)), max: toLimit(maxOf(bounds)) }
 }
-
-const toUpperBound = (limit: number | null): number => limit ?? Number.POSITIVE_INFINITY
 
 function countExcluded(approved: readonly string[], tasks: readonly string[], run: RunTotals) {
   const unpublished = approved.filter((task) => !tasks.includes(task))
@@ -142,6 +145,7 @@ function countExcluded(approved: readonly string[], tasks: readonly string[], ru
 }
 
 const minOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.min(a, b))
+const maxOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.max(a, b))
 
 function listHarnessVersions(cohorts: readonly { harness: string; harnessVersion: string }[]) {
   const all = cohorts.map(({ harness, harnessVersion: version }) => ({ harness, version }))

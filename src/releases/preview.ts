@@ -124,14 +124,16 @@ export const fullNameOf = ({ owner, name }: { owner: string; name: string }): st
 
 function toPreviewSetting(result: SettingResult, content: ReleaseContent, tasks: readonly string[]): PreviewSetting {
   const published = content.settings.find(({ id }) => id === result.id)
-  const [micros, passed, count] = [sumCostMicros(result), countPassed(result), result.cells.length]
+  const micros = sumCostMicros(result)
+  const passed = countPassed(result)
+  const tasksWithResult = result.cells.length
   return {
     key: result.id,
     ...toSettingNames(result),
-    tasks: count,
+    tasks: tasksWithResult,
     passed,
-    accuracy: count === 0 ? null : (100 * passed) / count,
-    costPerTaskUsd: micros === null ? null : averageUsd(micros, count),
+    accuracy: tasksWithResult === 0 ? null : (100 * passed) / tasksWithResult,
+    costPerTaskUsd: micros === null ? null : averageUsd(micros, tasksWithResult),
     totalCostUsd: micros === null ? null : toUsd(micros),
     onFrontier: content.frontier.includes(result.id),
     isolation: result.isolation,

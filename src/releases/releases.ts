@@ -125,21 +125,22 @@ export type PublisherHead = {
 /** Lists the current releases of all publishers under a repository name. */
 export async function listHeads(db: Db, owner: string, name: string): Promise<PublisherHead[]> {
   const found = await rows.listHeadRows(db, owner, name)
-  const findRank = await loadPublisherRanks(db, owner, name)
+  const findRelation = await loadOwnerRelations(db, owner, name)
   return found.map((row) => {
-    const { isOwn, endorsed } = findRank(row.workspace_id)
+    const { isOwn, endorsed } = findRelation(row.workspace_id)
     return { row, release: parseDocument(row), picks: parsePicks(row), isOwn, endorsed }
   })
 }
 
-type PublisherRank = Pick<PublisherHead, 'isOwn' | 'endorsed'>
+/** Tells whether a publisher is the owner of the repository, and whether the owner vouches for its results. */
+type OwnerRelation = Pick<PublisherHead, 'isOwn' | 'endorsed'>
 
 /** Loads how the owner of a repository relates to workspaces that publish under its name. */
-export async function loadPublisherRanks(
+export async function loadOwnerRelations(
   db: Db,
   owner: string,
   name: string,
-): Promise<(workspaceId: string) => PublisherRank> {
+): Promise<(workspaceId: string) => OwnerRelation> {
   const ownerWorkspace = await findWorkspaceByLogin(db, owner)
   const isVerified = ownerWorkspace !== undefined && ownerWorkspace.verifiedAt !== null
   const endorsed = isVerified ? await rows.listEndorsed(db, ownerWorkspace.id, name) : new Set<string>()

@@ -24,7 +24,7 @@ export const releaseRoutes = (deps: ReleaseDeps): Route[] => [
 ]
 
 /** Clears the results cache after a change, so that the caller's next read sees it. Other processes are notified. */
-const clearCacheAfter = <T>({ forget }: ReleaseDeps, work: Promise<T>): Promise<T> => work.finally(forget)
+const clearCacheAfter = <T>({ clearResults }: ReleaseDeps, work: Promise<T>): Promise<T> => work.finally(clearResults)
 
 type ReleaseRequest<P> = { db: Db; caller: KeyCaller; params: P }
 type ReleaseRepositoryParams = { owner: string; name: string }

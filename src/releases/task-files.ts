@@ -51,19 +51,19 @@ export function publishFiles(
   { db }: { db: Db },
   { repository, facts }: ReleaseContext,
   chosen: readonly SettingResult[],
-  clean: ReadonlySet<string>,
+  cleanDigests: ReadonlySet<string>,
 ): Promise<boolean> {
   const published = new Set(listTasks(chosen))
   const tasks = facts.tasks.filter(({ digest }) => published.has(digest))
-  if (tasks.some(({ digest }) => !clean.has(digest))) throw new Error('Task files were not scanned for secrets')
+  if (tasks.some(({ digest }) => !cleanDigests.has(digest))) throw new Error('Task files were not scanned for secrets')
   return replacePublicTasks(db, repository.key, toPublicTasks(tasks))
 }
 
-/** Names tasks by their id. Ids that occur in several batches get a part of the digest. */
+/** Names tasks by their id. Ids that occur in several batches get a part of the digest, within the length of a path part. */
 function toPublicTasks(tasks: readonly ReleaseTask[]) {
-  const counts = Map.groupBy(tasks, ({ taskId }) => taskId)
+  const tasksById = Map.groupBy(tasks, ({ taskId }) => taskId)
   return tasks.map(({ taskId, digest, title, difficulty }) => ({
-    id: (counts.get(taskId)?.length ?? 0) > 1 ? `${taskId.slice(0, 80)}-${digest.slice(-12)}` : taskId,
+    id: (tasksById.get(taskId)?.length ?? 0) > 1 ? `${taskId.slice(0, 80)}-${digest.slice(-12)}` : taskId,
     digest,
     title,
     difficulty,

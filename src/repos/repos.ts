@@ -35,7 +35,7 @@ export type RepositoryDeps = IdentityDeps & {
   /** Updates the public results for a visibility, in the same transaction. Private withdraws the public release. */
   applyVisibility: (tx: Db, by: AuditActor, key: number, visibility: RepositoryRow['visibility']) => Promise<void>
   /** Drops public answers that this process has cached. Call it after the transaction. */
-  forget: () => void
+  clearResults: () => void
 }
 
 export async function listRepositories(db: Db, workspaceId: string, page: Page) {
@@ -72,7 +72,7 @@ export async function refreshVisibility(deps: RepositoryDeps, row: RepositoryRow
     if (visibility !== row.visibility || visibility === 'private')
       await deps.applyVisibility(tx, { workspaceId: row.workspaceId, actor: 'system' }, row.key, visibility)
   })
-  deps.forget()
+  deps.clearResults()
   return visibility
 }
 
@@ -145,7 +145,7 @@ function saveIdentity(
     if (row.visibility === 'private' && !mayWithdraw) await requireNotDeclaredPrivate(deps, tx, row)
     await deps.applyVisibility(tx, by, row.key, row.visibility)
     return { row, isNew: !isSame }
-  }).finally(deps.forget)
+  }).finally(deps.clearResults)
 }
 
 /**
@@ -206,7 +206,7 @@ export function removeRepository(
     if (withdraw) await deps.withdrawPublicRelease(tx, by, row.key, 'The repository was disconnected.')
     await removeRow(deps, tx, row)
     await record(tx, { ...by, action: 'repository.removed', subject: formatName(row) })
-  }).finally(deps.forget)
+  }).finally(deps.clearResults)
 }
 
 async function requireNothingPublic({ findPublicReleaseId }: RepositoryDeps, tx: Db, row: RepositoryRow) {

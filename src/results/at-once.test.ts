@@ -40,13 +40,13 @@ test.each(['', '/results.csv', '/chart.svg', '/history'])(
   async (part) => {
     await using lab = await published()
     const target = `${lab.path}${part}`
-    lab.app.tools.results.forget()
+    lab.app.tools.results.clear()
     const routed = await fetchStable(lab.app, target, {})
     expect(lab.isKept(target)).toBe(true)
     expect(await fetchStable(lab.app, target, {})).toEqual(routed)
     const known = { 'if-none-match': routed.headers.etag ?? '' }
     const again = await fetchStable(lab.app, target, known)
-    lab.app.tools.results.forget()
+    lab.app.tools.results.clear()
     expect(again).toMatchObject({ status: 304, body: '' })
     expect(await fetchStable(lab.app, target, known)).toEqual(again)
   },

@@ -4,7 +4,8 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { listenTo } from '../platform/db/notices.ts'
 import { CHANGED_CHANNEL } from './sql.ts'
 
-const BYTES_MAX = 128 * 1024 * 1024
+/** Maximum memory of all cached answers. */
+const CACHE_BYTES_MAX = 128 * 1024 * 1024
 /** Maximum number of request targets per entry. Requests with other targets go through the router. */
 const TARGETS_MAX = 8
 const TARGET_LENGTH_MAX = 512
@@ -43,7 +44,8 @@ function createEntries() {
       targets.clear()
       bytes = 0
     },
-    use(key: string, entry: CacheEntry): CacheEntry {
+    /** Makes an entry the most recently used one. */
+    touch(key: string, entry: CacheEntry): CacheEntry {
       entries.delete(key)
       entries.set(key, entry)
       return entry
@@ -55,7 +57,7 @@ function createEntries() {
       entry.bytes = body.bytes + 2 * key.length + ENTRY_BYTES
       bytes += entry.bytes
       for (const oldest of entries.keys()) {
-        if (bytes <= BYTES_MAX) return
+        if (bytes <= CACHE_BYTES_MAX) return
         remove(oldest)
       }
     },
@@ -95,7 +97,7 @@ export type ResultsCache = ReturnType<typeof createResultsCache>
  * database.
  */
 export function createResultsCache() {
-  const { entries, targets, remove, clear, use, complete } = createEntries()
+  const { entries, targets, remove, clear, touch, complete } = createEntries()
   let isListening = false
   const setListening = (value: boolean) => (): void => {
     isListening = value
@@ -105,7 +107,7 @@ export function createResultsCache() {
   const read = async (key: string, name: string | undefined, render: RenderBody): Promise<CachedBody> => {
     if (!isListening) return createCachedBody(await render())
     const cached = entries.get(key)
-    if (cached) return use(key, cached).pending
+    if (cached) return touch(key, cached).pending
     const entry: CacheEntry = { name, pending: render().then(createCachedBody), bytes: 0, targets: [] }
     entries.set(key, entry)
     try {
@@ -127,8 +129,8 @@ export function createResultsCache() {
   return {
     activate: setListening(true),
     deactivate: setListening(false),
-    /** Clears the cache. Called after a change, so that its author does not read stale data. */
-    forget: clear,
+    /** Called after a change, so that its author does not read stale results. */
+    clear,
     /** Removes all lists and the entries of this name. */
     invalidate(name: string): void {
       for (const [key, entry] of entries) if (entry.name === undefined || entry.name === name) remove(key)
@@ -149,7 +151,7 @@ export function createResultsCache() {
       const entry = entries.get(cachedTarget.key)
       const encoded = entry?.body?.find(encoding)
       if (!entry || !encoded) return undefined
-      use(cachedTarget.key, entry)
+      touch(cachedTarget.key, entry)
       return { operation: cachedTarget.operation, encoded }
     },
   }

@@ -15,20 +15,20 @@ type CardSource = {
 
 /** Builds the lines of a repository, one per publisher: the default line first, then the newest. */
 export function buildLines<H extends CardSource>(heads: readonly H[], fullName: string): PublishedLine<H>[] {
-  const first = findDefault(heads)
-  return heads
-    .toSorted((a, b) => Number(b === first) - Number(a === first) || compareReleaseTime(b, a))
-    .map((head) => {
-      const release = { ...head.release, repository: { ...head.release.repository, fullName } }
-      const line = { release, endorsed: head.endorsed }
-      return { head, line, card: toCard(head, release, head === first), isDefault: head === first }
-    })
+  const defaultHead = findDefault(heads)
+  const toLine = (head: H): PublishedLine<H> => {
+    const release = { ...head.release, repository: { ...head.release.repository, fullName } }
+    const isDefault = head === defaultHead
+    return { head, line: { release, endorsed: head.endorsed }, card: toCard(head, release, isDefault), isDefault }
+  }
+  const others = heads.filter((head) => head !== defaultHead).sort((a, b) => compareReleaseTime(b, a))
+  return [...(defaultHead ? [defaultHead] : []), ...others].map(toLine)
 }
 
 /** Finds the default line: the owner's own, else the newest endorsed by the owner, else the newest. */
-function findDefault(heads: readonly CardSource[]): CardSource | undefined {
-  const newest = heads.toSorted((a, b) => compareReleaseTime(b, a))
-  return newest.find(({ isOwn }) => isOwn) ?? newest.find(({ endorsed }) => endorsed) ?? newest[0]
+function findDefault<H extends CardSource>(heads: readonly H[]): H | undefined {
+  const newestFirst = heads.toSorted((a, b) => compareReleaseTime(b, a))
+  return newestFirst.find(({ isOwn }) => isOwn) ?? newestFirst.find(({ endorsed }) => endorsed) ?? newestFirst[0]
 }
 
 const compareReleaseTime = (a: CardSource, b: CardSource): number =>

@@ -4,7 +4,7 @@ import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { loadReleaseContext, type Publisher } from '../releases/preview.ts'
 import { buildPreviewRelease } from '../releases/publish.ts'
-import { listHeads, listHistory, loadPublisherRanks } from '../releases/releases.ts'
+import { listHeads, listHistory, loadOwnerRelations } from '../releases/releases.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 import { buildLines, toHistoryEntry } from '../results/cards.ts'
@@ -58,7 +58,7 @@ export async function loadPreview(db: Db, { repository, publisher, settings }: P
   const { owner, name } = repository
   const context = await loadReleaseContext(db, repository, publisher)
   const { release, picks } = await buildPreviewRelease(db, context, settings)
-  const { isOwn, endorsed } = (await loadPublisherRanks(db, owner, name))(publisher.id)
+  const { isOwn, endorsed } = (await loadOwnerRelations(db, owner, name))(publisher.id)
   const others = (await listHeads(db, owner, name)).filter(({ row }) => row.workspace_id !== publisher.id)
   const lines = buildLines([...others, { release, picks, isOwn, endorsed }], `${owner}/${name}`).map(
     ({ line, card }) => ({ ...line, card }),

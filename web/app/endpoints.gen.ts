@@ -3,8 +3,8 @@ import type * as batches from '../../src/batches/schema.ts'
 import type * as benchmarks from '../../src/benchmarks/schema.ts'
 import type * as catalog_custom_harnesses from '../../src/catalog/custom-harnesses/schema.ts'
 import type * as catalog from '../../src/catalog/schema.ts'
-import type * as comparisons from '../../src/comparisons/schema.ts'
 import type * as comparisons_costs from '../../src/comparisons/costs/schema.ts'
+import type * as comparisons from '../../src/comparisons/schema.ts'
 import type * as configurations from '../../src/configurations/schema.ts'
 import type * as credentials from '../../src/credentials/schema.ts'
 import type * as gateway from '../../src/gateway/schema.ts'
@@ -43,6 +43,7 @@ export const sendBundle = {"id":"sendBundle","method":"POST","path":"/api/orgs/{
 export const addModel = {"id":"addModel","method":"POST","path":"/api/orgs/{org}/models"} as unknown as typeof catalog.addModel
 export const listModels = {"id":"listModels","method":"GET","path":"/api/orgs/{org}/models"} as unknown as typeof catalog.listModels
 export const removeModel = {"id":"removeModel","method":"DELETE","path":"/api/orgs/{org}/models/custom/{slug}"} as unknown as typeof catalog.removeModel
+export const readSpend = {"id":"readSpend","method":"GET","path":"/api/orgs/{org}/spend"} as unknown as typeof comparisons_costs.readSpend
 export const inBenchmark = {
   list: {"id":"listComparisonsOnBenchmark","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations"},
   catalog: {"id":"readCatalogOnBenchmark","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/catalog"},
@@ -91,7 +92,6 @@ export const inRepository = {
 } as unknown as typeof comparisons.inRepository
 export const listWorkspaceComparisons = {"id":"listComparisons","method":"GET","path":"/api/orgs/{org}/evaluations"} as unknown as typeof comparisons.listWorkspaceComparisons
 export const readTrialById = {"id":"readTrial","method":"GET","path":"/api/orgs/{org}/trials/{trialId}"} as unknown as typeof comparisons.readTrialById
-export const readSpend = {"id":"readSpend","method":"GET","path":"/api/orgs/{org}/spend"} as unknown as typeof comparisons_costs.readSpend
 export const createConfiguration = {"id":"createConfiguration","method":"POST","path":"/api/orgs/{org}/configurations"} as unknown as typeof configurations.createConfiguration
 export const listConfigurations = {"id":"listConfigurations","method":"GET","path":"/api/orgs/{org}/configurations"} as unknown as typeof configurations.listConfigurations
 export const readConfiguration = {"id":"readConfiguration","method":"GET","path":"/api/orgs/{org}/configurations/{name}"} as unknown as typeof configurations.readConfiguration
