@@ -149,7 +149,7 @@ export type Config = {
    * uses any free port and `gateway` its default port.
    */
   gateway: { url: string | undefined; host: string; port: number | undefined }
-  /** Owner under which each workspace publishes plain git repositories, by logins. */
+  /** Logins of the workspaces that may publish under an owner of repositories, by owner. */
   publicOwners: ReadonlyMap<string, string> | undefined
   /** Private networks in which custom models of a workspace may run, by its login. */
   modelNetworks: ModelNetworks
@@ -199,7 +199,7 @@ export type Config = {
 
 export type ConfigEnvironment = Record<string, string | undefined>
 
-/** An invalid setting. The message names it and never quotes a value that could be a secret. */
+/** Thrown for an invalid setting. The message names it and never quotes a value that could be a secret. */
 export class ConfigError extends Error {}
 
 /** Reads and checks all settings. An empty variable counts as not set. Throws `ConfigError`. */

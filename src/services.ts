@@ -192,9 +192,9 @@ const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSand
  * suffices.
  */
 function openProviders(config: Config, log: Log): SandboxProviders {
-  const isOffered = ({ id, requiredConfig: field }: SandboxChoice): boolean =>
+  const isEnabled = ({ id, requiredConfig: field }: SandboxChoice): boolean =>
     config.sandboxes?.includes(id) ?? (field === null || config[field] !== undefined)
-  const ids = sandboxChoices.filter(isOffered).map(({ id }) => id)
+  const ids = sandboxChoices.filter(isEnabled).map(({ id }) => id)
   return openSandboxProviders(ids, { ...config, log })
 }
 

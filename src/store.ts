@@ -4,7 +4,7 @@ import type { Config } from './config.ts'
 import { createDataFolder } from './platform/data-folder.ts'
 import { connect, type Database, isDatabaseUnavailable } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
-import { Outage } from './platform/errors.ts'
+import { errorText, Outage } from './platform/errors.ts'
 import type { Log } from './platform/log.ts'
 import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
@@ -108,9 +108,9 @@ async function waitUntilReachable(database: Database, log: Log): Promise<void> {
     const connectionError = await findConnectionError(database)
     if (connectionError === undefined) return
     if (Date.now() > deadline)
-      throw new Outage(`The database of DATABASE_URL does not respond: ${describeError(connectionError)}.`)
+      throw new Outage(`The database of DATABASE_URL does not respond: ${errorText(connectionError)}.`)
     if (Date.now() >= logAt) {
-      log.warn({ reason: describeError(connectionError) }, 'waiting for the database of DATABASE_URL')
+      log.warn({ reason: errorText(connectionError) }, 'waiting for the database of DATABASE_URL')
       logAt = Date.now() + LOG_EVERY_MS
     }
     await wait(POLL_MS)
@@ -127,9 +127,6 @@ async function findConnectionError(database: Database): Promise<Error | undefine
     return error
   }
 }
-
-/** Returns the message of an error, or its code: Node's error for a host with several addresses has an empty message. */
-const describeError = (error: Error): string => error.message || ('code' in error ? String(error.code) : error.name)
 
 export function toDatabaseUrl(connection: PostgresConnection): string {
   const { host, port, user, password, database } = connection

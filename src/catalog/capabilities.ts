@@ -1,4 +1,5 @@
 import type { Db } from '../platform/db/db.ts'
+import { errorText } from '../platform/errors.ts'
 import { newId } from '../platform/ids.ts'
 import type { JobLog } from '../platform/jobs/jobs.ts'
 import { isEngineCapability, sandboxChoices } from './sandboxes.ts'
@@ -72,7 +73,7 @@ async function testSandbox(sandbox: string, test: TestableSandbox['test'], testM
     const { isolation } = await Promise.race([test(), tooLate.promise])
     return { sandbox, available: true, isolation, detail: '' }
   } catch (error) {
-    return { sandbox, available: false, isolation: '', detail: error instanceof Error ? error.message : String(error) }
+    return { sandbox, available: false, isolation: '', detail: errorText(error) }
   } finally {
     clearTimeout(timer)
   }

@@ -51,13 +51,10 @@ async function resolveCapability(
   credentials: readonly Credential[],
 ): Promise<Omit<WorkerCapability, 'sandbox'>> {
   const capability = capabilities.find(({ sandbox }) => sandbox === id)
-  const isStored = (each: Credential): boolean => each.provider === provider && each.source === 'stored'
-  if (
-    !capability?.available &&
-    hasEngines &&
-    credentials.some(isStored) &&
-    (await isSandboxAvailable(db, toEngineCapability(id)))
-  )
+  if (capability?.available) return capability
+  const hasStoredEngine =
+    hasEngines && credentials.some((each) => each.provider === provider && each.source === 'stored')
+  if (hasStoredEngine && (await isSandboxAvailable(db, toEngineCapability(id))))
     return { available: true, isolation: id, detail: 'Only with the engine of a stored credential.' }
   return capability ?? { available: false, isolation: '', detail: 'No worker has this sandbox at the moment.' }
 }

@@ -209,13 +209,13 @@ export async function storeBundle(
 
 const GIB = 1024 ** 3
 const BUNDLES_MAX = 100
-const BYTES_MAX = 16 * GIB
+const UNPACKED_BYTES_MAX = 16 * GIB
 
 /** Enforces the quota by unpacked size, which bundles take on every worker. */
 async function requireQuota(tx: Db, workspaceId: string, { digest, unpackedBytes }: SentBundle): Promise<void> {
   const { count, bytes } = await rows.sumOtherBundles(tx, workspaceId, digest)
-  if (count < BUNDLES_MAX && bytes + unpackedBytes <= BYTES_MAX) return
-  const quota = `${BUNDLES_MAX} bundles with ${BYTES_MAX / GIB} GiB in total, unpacked`
+  if (count < BUNDLES_MAX && bytes + unpackedBytes <= UNPACKED_BYTES_MAX) return
+  const quota = `${BUNDLES_MAX} bundles with ${UNPACKED_BYTES_MAX / GIB} GiB in total, unpacked`
   throw new Problem(bundlesFull, `A workspace can store at most ${quota}. Remove harnesses that you no longer need.`)
 }
 

@@ -12,6 +12,7 @@ import {
   POSTGRES_VERSION_MIN,
   readServerVersion,
 } from '../platform/db/migrate.ts'
+import { errorText } from '../platform/errors.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 import type { Log } from '../platform/log.ts'
 import type { CheckResult, MasterKeySettings } from './machine-checks.ts'
@@ -26,7 +27,7 @@ export const runChecks = (checks: SystemCheck[]): Promise<CheckResult[]> =>
       try {
         return { name, ok: true, detail: await run(), fix: null }
       } catch (error) {
-        return { name, ok: false, detail: error instanceof Error ? error.message : String(error), fix }
+        return { name, ok: false, detail: errorText(error), fix }
       }
     }),
   )
@@ -38,20 +39,12 @@ export const databaseCheck = ({ db }: Database): SystemCheck => ({
   name: 'database',
   fix: 'Start PostgreSQL, or correct DATABASE_URL.',
   run: async () => {
-    const version = await readServerVersion(db).catch((error: unknown) => {
-      throw new Error(toReason(error))
-    })
+    const version = await readServerVersion(db)
     if (isPostgresTooOld(version))
       throw new Error(`This is PostgreSQL ${version}; Assay needs ${POSTGRES_VERSION_MIN} or newer.`)
     return `PostgreSQL ${version}`
   },
 })
-
-/** Returns the message of an error. Node reports one error for all addresses of a host, with an empty message. */
-function toReason(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(toReason).join('; ')
-  return error instanceof Error ? error.message || error.name : String(error)
-}
 
 export const migrationsCheck = ({ db }: Database): SystemCheck => ({
   name: 'migrations',

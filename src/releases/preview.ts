@@ -5,7 +5,7 @@ import { averageUsd, toUsd } from '../platform/usd.ts'
 import { GITHUB } from '../repos/github.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 import { estimateDifference, toTracks } from '../statistics/paired.ts'
-import { isOnlyWorkspace, LOCAL } from '../workspaces/workspaces.ts'
+import { hasSeveralWorkspaces, LOCAL } from '../workspaces/workspaces.ts'
 import { countPassed, isComplete, listTasks, type SettingResult, sumCostMicros } from './aggregate.ts'
 import { buildContent, buildDisclosure, type ReleaseContent, toSettingNames } from './document.ts'
 import { loadFacts, type ReleaseFacts } from './facts.ts'
@@ -65,8 +65,8 @@ export async function listBlockers(
   const blockers: Preview['blockers'] = []
   if (repository.visibility !== 'public')
     blockers.push({ code: repositoryPrivate.code, message: explainNotPublic(repository) })
-  const isOnly = publisher.login === LOCAL && (await isOnlyWorkspace(db))
-  if (!mayPublish(repository, publisher.login, { publicOwners, isOnlyWorkspace: isOnly }))
+  const isOnlyWorkspace = publisher.login === LOCAL && !(await hasSeveralWorkspaces(db))
+  if (!mayPublish(repository, publisher.login, { publicOwners, isOnlyWorkspace }))
     blockers.push({ code: ownerNotAssigned.code, message: explainNotAssigned(repository.owner) })
   if (await isNameTaken(db, toReleaseIdentity(repository)))
     blockers.push({ code: nameTaken.code, message: explainNameTaken(repository) })

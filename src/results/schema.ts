@@ -70,7 +70,7 @@ const PublicTask = z
   .meta({ id: 'PublicTask', description: 'A task whose files are published.' })
 
 const PATH = '/api/public/results/{owner}/{name}'
-const open = { method: 'GET', access: 'public', crossOrigin: true } as const
+const publicRead = { method: 'GET', access: 'public', crossOrigin: true } as const
 
 /** Selects one of several publishers of a repository. */
 const publisherQuery = z.object({
@@ -78,7 +78,7 @@ const publisherQuery = z.object({
 })
 
 export const listResults = endpoint({
-  ...open,
+  ...publicRead,
   id: 'listResults',
   path: '/api/public/results',
   summary: 'List the newest release of each repository and publisher',
@@ -91,7 +91,7 @@ export const listResults = endpoint({
 })
 
 export const readResults = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readResults',
   path: PATH,
   summary: 'Read the public results of a repository: one release per publisher',
@@ -99,7 +99,7 @@ export const readResults = endpoint({
 })
 
 export const readHistory = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readResultHistory',
   path: `${PATH}/history`,
   summary: 'List all releases of a repository, newest first, including withdrawn ones',
@@ -108,7 +108,7 @@ export const readHistory = endpoint({
 })
 
 export const readPublicRelease = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readPublicRelease',
   path: `${PATH}/releases/{releaseId}`,
   summary: 'Read any release of a repository',
@@ -116,7 +116,7 @@ export const readPublicRelease = endpoint({
 })
 
 export const readResultsCsv = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readResultsCsv',
   path: `${PATH}/results.csv`,
   summary: 'Download the settings of a release as CSV',
@@ -126,7 +126,7 @@ export const readResultsCsv = endpoint({
 })
 
 export const readBadge = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readResultBadge',
   path: `${PATH}/badge.svg`,
   summary: 'Badge with the most accurate setting',
@@ -136,7 +136,7 @@ export const readBadge = endpoint({
 })
 
 export const readChart = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readResultChart',
   path: `${PATH}/chart.svg`,
   summary: 'Chart of accuracy and cost of all settings',
@@ -146,7 +146,7 @@ export const readChart = endpoint({
 })
 
 export const listPublicTasks = endpoint({
-  ...open,
+  ...publicRead,
   id: 'listPublicTasks',
   path: `${PATH}/tasks`,
   summary: 'List the tasks whose files are public',
@@ -157,7 +157,7 @@ export const listPublicTasks = endpoint({
 })
 
 export const readPublicTaskArchive = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readPublicTaskArchive',
   path: `${PATH}/tasks/{taskId}/archive`,
   summary: 'Download the files of a task',
@@ -167,7 +167,7 @@ export const readPublicTaskArchive = endpoint({
 })
 
 export const readFeed = endpoint({
-  ...open,
+  ...publicRead,
   id: 'readResultsFeed',
   path: '/api/public/results.atom',
   summary: 'Atom feed of the newest releases',

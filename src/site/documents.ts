@@ -2,6 +2,7 @@ import type { Prices } from '../catalog/model.ts'
 import { listPublicModels } from '../catalog/models.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { toMicros } from '../platform/usd.ts'
 import { loadReleaseContext, type Publisher } from '../releases/preview.ts'
 import { buildPreviewRelease } from '../releases/publish.ts'
 import { listHeads, listHistory, loadOwnerRelations } from '../releases/releases.ts'
@@ -213,8 +214,8 @@ function findPriceFactor({ prices }: Release, setting: ReleaseSetting, now: Pric
   const { usagePerTask } = setting.stats
   const before = prices.models.findLast(({ catalogId }) => catalogId === setting.model.catalogId)?.prices
   if (setting.custom || !usagePerTask || !now || !before) return undefined
-  const [costNow, costBefore] = [toCost(usagePerTask, now), toCost(usagePerTask, before)]
-  return costBefore > 0 ? costNow / costBefore : undefined
+  const costBefore = toCost(usagePerTask, before)
+  return costBefore > 0 ? toCost(usagePerTask, now) / costBefore : undefined
 }
 
 type Rates = Pick<Prices, 'input' | 'output'> & { cacheRead?: number | undefined; cacheWrite5m?: number | undefined }
@@ -235,5 +236,5 @@ const toPoint = ({ id, tasks, passed, totalCostUsd }: ReleaseSetting) => ({
   id,
   tasks,
   passed,
-  micros: Math.round(totalCostUsd * 1_000_000),
+  micros: toMicros(totalCostUsd),
 })

@@ -13,7 +13,12 @@ export const resultsWithdrawn = {
 
 /** A choice in a query. Invalid values count as not given, so that an old or mistyped link still shows the page. */
 const choice = z.string().trim().max(200).optional().catch(undefined)
-const open = { method: 'GET', access: 'public', media: 'text/html; charset=utf-8', answers: { 200: null } } as const
+const publicPage = {
+  method: 'GET',
+  access: 'public',
+  media: 'text/html; charset=utf-8',
+  answers: { 200: null },
+} as const
 
 const ResultsQuery = z.object({
   q: choice,
@@ -61,7 +66,7 @@ export type AcrossRow = Pick<Release, 'repository' | 'publisher' | 'releasedAt'>
 }
 
 export const showResults = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showResults',
   path: '/',
   summary: 'Page: published results, newest first',
@@ -69,7 +74,7 @@ export const showResults = endpoint({
 })
 
 export const showRepository = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showRepository',
   path: '/results/{owner}/{name}',
   summary: 'Page: results of a repository',
@@ -78,7 +83,7 @@ export const showRepository = endpoint({
 })
 
 export const showRelease = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showRelease',
   path: '/results/{owner}/{name}/releases/{releaseId}',
   summary: 'Page: one release of a repository',
@@ -86,7 +91,7 @@ export const showRelease = endpoint({
 })
 
 export const compareReleases = endpoint({
-  ...open,
+  ...publicPage,
   id: 'compareReleases',
   path: '/results/{owner}/{name}/compare',
   summary: 'Page: what changed between two releases',
@@ -94,63 +99,63 @@ export const compareReleases = endpoint({
 })
 
 export const showModel = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showModel',
   path: '/models/{path}',
   summary: 'Page: a model on all public repositories',
 })
 
 export const showHarness = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showHarness',
   path: '/harnesses/{path}',
   summary: 'Page: a harness on all public repositories',
 })
 
 export const showSetting = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showSetting',
   path: '/settings/{path}',
   summary: 'Page: a setting on all public repositories',
 })
 
 export const showPublisher = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showPublisher',
   path: '/publishers/{login}',
   summary: 'Page: results of a publisher',
 })
 
 export const showMethodology = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showMethodology',
   path: '/methodology',
   summary: 'Page: how results are measured',
 })
 
 export const showAttacks = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showAttacks',
   path: '/methodology/attacks',
   summary: 'Page: attacks on the verdict that were tried',
 })
 
 export const showGuide = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showGuide',
   path: '/guide',
   summary: 'Page: contents of the guide',
 })
 
 export const showGuidePage = endpoint({
-  ...open,
+  ...publicPage,
   id: 'showGuidePage',
   path: '/guide/{page}',
   summary: 'Page: one part of the guide',
 })
 
 export const readShareImage = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readShareImage',
   path: '/results/{owner}/{name}/image.png',
   summary: 'Picture of a repository for services that show links',
@@ -159,7 +164,7 @@ export const readShareImage = endpoint({
 })
 
 export const readRobots = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readRobots',
   path: '/robots.txt',
   summary: 'Rules for search engines',
@@ -167,7 +172,7 @@ export const readRobots = endpoint({
 })
 
 export const readLlms = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readLlms',
   path: '/llms.txt',
   summary: 'What language models should know about this service, and where to read more',
@@ -175,7 +180,7 @@ export const readLlms = endpoint({
 })
 
 export const readSitemap = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readSitemap',
   path: '/sitemap.xml',
   summary: 'All pages for search engines',
@@ -183,7 +188,7 @@ export const readSitemap = endpoint({
 })
 
 export const readOembed = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readOembed',
   path: '/oembed',
   summary: 'oEmbed document of a repository page',
@@ -196,7 +201,7 @@ export const readOembed = endpoint({
 })
 
 export const readStylesheet = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readStylesheet',
   path: '/assets/site.css',
   summary: 'Stylesheet of all pages',
@@ -204,7 +209,7 @@ export const readStylesheet = endpoint({
 })
 
 export const readScript = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readScript',
   path: '/assets/site.js',
   summary: 'Script of all pages: sorting, theme and copy buttons',
@@ -212,7 +217,7 @@ export const readScript = endpoint({
 })
 
 export const readFont = endpoint({
-  ...open,
+  ...publicPage,
   id: 'readFont',
   path: '/assets/fonts/{font}',
   summary: 'Font of all pages',

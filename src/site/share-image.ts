@@ -4,8 +4,12 @@ import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { formatUsd, truncate } from '../results/text.ts'
 import { requireFontPath } from './assets.ts'
 
-const [WIDTH, HEIGHT, EDGE] = [1200, 630, 64]
+const WIDTH = 1200
+const HEIGHT = 630
+const EDGE = 64
 const PLOT = { left: 114, top: 330, right: WIDTH - EDGE, bottom: 530 }
+/** The cheapest and the most expensive setting are this far from the edges of the plot, so that their points fit. */
+const POINTS = { left: PLOT.left + 70, right: PLOT.right - 80 }
 const COLOURS = {
   paper: '#faf9f5',
   ink: '#1d1c18',
@@ -14,7 +18,8 @@ const COLOURS = {
   gold: '#8a5f00',
   grey: '#8d897c',
 }
-const [SANS, SERIF] = ['Assay Sans', 'Assay Serif']
+const SANS = 'Assay Sans'
+const SERIF = 'Assay Serif'
 
 /** Loads the drawing library on first use, because most processes never draw and it takes tens of megabytes. */
 async function loadCanvas() {
@@ -127,7 +132,7 @@ function drawFrontier(
   const costs = settings.map(({ costPerTaskUsd }) => toLog(costPerTaskUsd))
   const [low, high] = [Math.min(...costs), Math.max(...costs)]
   const toCostX = (usd: number): number =>
-    PLOT.left + 70 + ((toLog(usd) - low) / (high - low || 1)) * (PLOT.right - PLOT.left - 150)
+    POINTS.left + ((toLog(usd) - low) / (high - low || 1)) * (POINTS.right - POINTS.left)
   const toX = ({ costPerTaskUsd }: ReleaseSetting): number => toCostX(costPerTaskUsd)
   const toY = (percent: number): number => PLOT.bottom - (percent / 100) * (PLOT.bottom - PLOT.top)
   drawGrid(context, toY)

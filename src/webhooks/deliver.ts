@@ -49,10 +49,10 @@ async function attemptDelivery(
   const started = performance.now()
   const readElapsedMs = () => Math.round(performance.now() - started)
   try {
-    const sealed = await openSealed(deps, delivery)
-    return { ...(await postMessage(deps, delivery, sealed, signal)), tookMs: readElapsedMs() }
+    const secret = await openWebhookSecret(deps, delivery)
+    return { ...(await postMessage(deps, delivery, secret, signal)), tookMs: readElapsedMs() }
   } catch (error) {
-    signal.throwIfAborted() // an abort is not a failure of the receiver
+    signal.throwIfAborted() // An abort is not a failure of the receiver.
     const isKnown = [OutboundFailed, OutboundRefused, SealBroken, MasterKeyMissing].some(
       (kind) => error instanceof kind,
     )
@@ -61,7 +61,7 @@ async function attemptDelivery(
   }
 }
 
-function openSealed({ keyring }: DeliveryDeps, delivery: rows.PendingDelivery): Promise<Secret> {
+function openWebhookSecret({ keyring }: DeliveryDeps, delivery: rows.PendingDelivery): Promise<Secret> {
   if (!keyring)
     throw new MasterKeyMissing(
       'Credential storage is off, so the webhook secret cannot be decrypted. Set ASSAY_SECRET_KEY.',
@@ -120,10 +120,10 @@ async function disableIfDead(
   { webhook, workspace_id }: rows.PendingDelivery,
   status: number | null,
 ): Promise<boolean> {
-  const since = await rows.markFailing(tx, webhook)
-  if (!since) return true
-  const isFailing = Date.now() - since.getTime() > FAILING_MAX_MS
-  if (status !== GONE && !isFailing) return false
+  const failingSince = await rows.markFailing(tx, webhook)
+  if (!failingSince) return true
+  const isFailingTooLong = Date.now() - failingSince.getTime() > FAILING_MAX_MS
+  if (status !== GONE && !isFailingTooLong) return false
   const reason = status === GONE ? 'gone' : 'failing'
   if (await rows.disableWebhook(tx, webhook, reason))
     await record(tx, {
@@ -141,7 +141,9 @@ const RETENTION_DAYS = 30
 export const sweepDeliveries = async (db: Db): Promise<void> =>
   void (await rows.deleteOldDeliveries(db, RETENTION_DAYS))
 
-const [SECOND_MS, MINUTE_MS, HOUR_MS] = [1000, 60_000, 3_600_000]
+const SECOND_MS = 1000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
 
 /** Delays after each failed attempt, as proposed by Standard Webhooks; about three days in total. */
 const WAITS_MS = [

@@ -48,7 +48,8 @@ export function createWebhook(deps: WebhookDeps, by: AuditActor, input: CreateWe
     await rows.lockWebhooks(tx, workspaceId)
     if ((await rows.countWebhooks(tx, workspaceId)) >= WEBHOOKS_MAX)
       throw new Problem(tooManyWebhooks, `A workspace has at most ${WEBHOOKS_MAX} webhooks.`)
-    const [id, secret] = [newId(), newSigningSecret()]
+    const id = newId()
+    const secret = newSigningSecret()
     const sealed = seal(toSecretContext({ id, workspace_id: workspaceId, version: 1 }), { url: input.url, secret })
     const { description, events } = input
     const webhook = { id, workspace_id: workspaceId, version: 1, origin, description, events: toDistinctEvents(events) }

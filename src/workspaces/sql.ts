@@ -25,8 +25,8 @@ export async function hasSeveralWorkspaces(db: Db): Promise<boolean> {
   return (await db.selectFrom('workspaces').select('id').limit(2).execute()).length > 1
 }
 
-export const listWorkspaceRows = (db: Db, limit = 1_000_000) =>
-  db.selectFrom('workspaces').selectAll().orderBy('created_at').limit(limit).execute()
+export const listWorkspaces = (db: Db): Promise<{ id: string; login: string }[]> =>
+  db.selectFrom('workspaces').select(['id', 'login']).orderBy('created_at').execute()
 
 /** Sets or clears the verification. Keeps the date of the first verification. */
 export const storeVerified = (tx: Db, login: string, isVerified: boolean) =>

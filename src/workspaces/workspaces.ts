@@ -12,7 +12,7 @@ import {
   findWorkspace,
   hasSeveralWorkspaces,
   insertWorkspace,
-  listWorkspaceRows,
+  listWorkspaces,
   promoteKey,
   storeVerified,
 } from './sql.ts'
@@ -82,8 +82,6 @@ export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: str
   return row
 }
 
-export const isOnlyWorkspace = async (db: Db): Promise<boolean> => (await listWorkspaceRows(db, 2)).length === 1
-
 type VerifiedWorkspace = { id: string; login: string; verifiedAt: Date | null }
 
 export async function findWorkspaceByLogin(db: Db, login: string): Promise<VerifiedWorkspace | undefined> {
@@ -98,13 +96,15 @@ export async function setVerified(tx: Db, login: string, isVerified: boolean): P
   return { id: row.id, login: row.login, verifiedAt: row.verified_at }
 }
 
-export const listWorkspaces = (db: Db): Promise<{ id: string; login: string }[]> => listWorkspaceRows(db)
+/** Queries that other folders, which may not import sql.ts, use as they are. */
+export { hasSeveralWorkspaces, listWorkspaces }
 
 /**
- * A job that declares more counts as this share, so that jobs together may use a third more than the budget of a host, which
- * by default is three quarters of its memory.
+ * Maximum part of the memory budget of a host for the jobs of one workspace while there are others. A job that declares more
+ * counts as this part, so all jobs together may use 4/3 of the budget: the whole memory, of which the default budget is 3/4.
  */
-const SHARE_OF_ONE = 0.75
+const WORKSPACE_MEMORY_SHARE = 0.75
 
-/** Returns the part of a host's memory that the jobs of one workspace may take: all of it while there is no other workspace. */
-export const findMemoryShare = async (db: Db): Promise<number> => ((await hasSeveralWorkspaces(db)) ? SHARE_OF_ONE : 1)
+/** Returns the part of a host's memory budget that the jobs of one workspace may take: all of it if there is no other. */
+export const findMemoryShare = async (db: Db): Promise<number> =>
+  (await hasSeveralWorkspaces(db)) ? WORKSPACE_MEMORY_SHARE : 1
