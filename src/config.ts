@@ -179,13 +179,13 @@ export type Config = {
   /** Maximum memory of all jobs on this machine, over all of its workers. */
   workerMemoryMb: number
   workerStartsPerSecond: number
-  /** How long a sandbox engine may be unreachable before comparisons are paused. */
+  /** Time after which comparisons are paused if their sandbox engine is unreachable. */
   sandboxPatienceMs: number
   /** Trials that run at once with one credential, over all workers. Undefined: no limit. */
   credentialTrials: { sandbox: number | undefined; model: number | undefined }
-  /** How long artifacts of trials are kept. */
+  /** Days after which artifacts of trials are deleted. */
   artifactDays: number
-  /** How long unused mirrors, scans and builds of images are kept. */
+  /** Days after which unused mirrors, scans and builds of images are deleted. */
   cacheDays: number
   databaseConnections: number
   /** Collector of traces. Undefined: none. */

@@ -72,14 +72,14 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
     name: 'judge',
     files: [
       'src/gateway/failure-causes.ts',
-      'src/gateway/json-shape.ts',
+      'src/platform/untrusted-json.ts',
       'src/gateway/check-request.ts',
       'src/gateway/retry-policy.ts',
       'src/gateway/verdict.ts',
     ],
     tests: [
       'src/gateway/classify-concurrency.test.ts',
-      'src/gateway/json-shape.test.ts',
+      'src/platform/untrusted-json.test.ts',
       'src/gateway/classify-failure.test.ts',
       'src/gateway/check-request.test.ts',
       'src/gateway/retry-policy.test.ts',

@@ -27,13 +27,13 @@ function toCustomWireLevel(protocol: Protocol, level: Level, all: readonly Level
 export type CustomModelDeps = {
   /** Returns how far addresses that a workspace gives are trusted. */
   findModelTrust: FindModelTrust
-  /** Returns whether unfinished work uses the model. */
+  /** Returns true if unfinished work uses the model. */
   isModelInUse: (db: Db, workspaceId: string, catalogId: string) => Promise<boolean>
 }
 
 /**
- * Adds a model, or changes label, default level and prices of an existing one. Nothing else can change: results refer
- * to it.
+ * Adds a model, or changes label, default level and prices of an existing one. Its other fields cannot change, because
+ * results refer to the model.
  */
 export async function addModel(
   db: Db,

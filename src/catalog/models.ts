@@ -48,7 +48,7 @@ export const listPublicModels = (now = new Date()): Model[] => [
 
 const Level = z.enum(LEVELS)
 
-/** How a reasoning level is requested. `off`: reasoning is switched off explicitly. `nothing`: no field is sent. */
+/** The form in which a reasoning level is requested. `off`: reasoning is switched off explicitly. `nothing`: no field is sent. */
 const WireLevel = z.union([
   z.strictObject({ effort: z.string().min(1) }),
   z.strictObject({ budgetTokens: z.number().int().min(1) }),

@@ -269,7 +269,7 @@ const toSettingFacts = (row: SettingRow): SettingFacts => ({
   isolation: row.isolation,
 })
 
-/** Returns whether an open comparison uses the model. */
+/** Returns true if an open comparison uses the model. */
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
   rows.hasOpenSettings(db, workspaceId, { catalog_id: catalogId })
 

@@ -65,7 +65,7 @@ export function createComparisonEvents(db: Db, statistics: StatisticsCache) {
   }
 }
 
-/** True for the text form of a `pg_snapshot`: `xmin:xmax:xip_list`, with ascending ids. Event ids are client input. */
+/** Returns true for the text form of a `pg_snapshot`: `xmin:xmax:xip_list`, with ascending ids. Event ids are client input. */
 function isSnapshot(text: string | undefined): text is string {
   const [, first, next, open = ''] = SNAPSHOT_PATTERN.exec(text ?? '') ?? []
   if (first === undefined || next === undefined) return false
@@ -106,7 +106,7 @@ function pushEvents({ batches, wake }: Watcher, events: ComparisonEvent[]): void
 }
 
 /**
- * True if watchers must be notified. The first observation is not sent: every watcher starts with its own. Each
+ * Returns true if watchers must be notified. The first observation is not sent: every watcher starts with its own. Each
  * observation has a status event; further events are changed trials or the end.
  */
 const hasChanged = (current: Observation, previous: Observation | undefined): boolean =>

@@ -77,7 +77,7 @@ export async function hasComparisons(db: Db, workspaceId: string, scope: Compari
 
 const OPEN_STATES = ['submitting', 'running', 'paused'] as const
 
-/** True if a comparison of the repository is open. Paused comparisons are open: some of their trials may still run. */
+/** Returns true if a comparison of the repository is open. Paused comparisons are open: some of their trials may still run. */
 export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
   const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
   return (await query.where('state', 'in', OPEN_STATES).limit(1).executeTakeFirst()) !== undefined

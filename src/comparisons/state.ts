@@ -72,7 +72,7 @@ export async function completeAllDone(db: Db): Promise<void> {
   for (const key of await rows.listCompletable(db)) await completeIfDone(db, key)
 }
 
-/** True if the comparison is running. Locks its state until the transaction ends. */
+/** Returns true if the comparison is running. Locks its state until the transaction ends. */
 export async function isComparisonRunning(tx: Db, key: number): Promise<boolean> {
   return (await rows.lockStateShared(tx, key))?.state === 'running'
 }

@@ -28,7 +28,7 @@ import { analyzeAfterEnqueue, enqueueWaiting, resolveNeededCapability } from './
 import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
 type SubmissionDeps = BenchmarkDeps & {
-  /** How long a submission waits for a worker that provides the sandbox. */
+  /** Maximum time that a submission waits for a worker that provides the sandbox. */
   sandboxWaitMs: number
   /** Called between every two writes. Tests stop the worker there. */
   step?: OnStep | undefined
@@ -209,7 +209,7 @@ async function storePlannedTrials(deps: SubmissionDeps, job: Job<{ key: number }
 
 const SANDBOX_POLL_MS = 1_000
 
-/** True while no worker provides the sandbox but one may still start. Throws after the waiting time. */
+/** Returns true while no worker provides the sandbox but one may still start. Throws after the waiting time. */
 async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<boolean> {
   const row = await rows.findComparisonByKey(deps.db, key)
   if (row?.state !== 'submitting' || (await canRunTrials(deps.db, row))) return false
@@ -264,6 +264,6 @@ function findRefusal(error: unknown): SubmissionError | undefined {
   return undefined
 }
 
-/** True if the error or one of its causes says that the disk is full or read-only. */
+/** Returns true if the error or one of its causes says that the disk is full or read-only. */
 const isDiskFull = (error: unknown): boolean =>
   error instanceof Error && (hasCode(error, ...DISK_ERRORS) || isDiskFull(error.cause))

@@ -78,7 +78,7 @@ export async function attributeStatus(
 /** Longest time that a program may leave an answer unread. Providers disconnect slow readers. */
 const STALL_MS = 10_000
 
-/** Tells whether the program caused the cut: it did not read, disconnected, or asked for too much. */
+/** Returns true if the program caused the cut: it did not read, disconnected, or asked for too much. */
 const wasCutByProgram = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
   stalledMs > STALL_MS || ['drain', 'answer', 'time'].includes(timeouts.reason() ?? '')
 
@@ -144,7 +144,7 @@ async function listOtherCalls(
   return calls.filter((other) => other.id !== call.id && other.startedAt.getTime() >= since)
 }
 
-/** Tells whether a settled call reached the provider. A call that did not has no status and is metered at no cost. */
+/** Returns true if a settled call reached the provider. A call that did not has no status and is metered at no cost. */
 const hasReached = ({ settledAt, status, costSource }: RecordedCall): boolean =>
   settledAt !== null && (status !== null || costSource !== 'metered')
 

@@ -27,7 +27,7 @@ export type GatewayDeps = {
   /** Stores the bodies of calls for grants that record them. */
   blobs?: Blobs | undefined
   log: Log
-  /** Tells whether this process can open the keys of providers. Default: always. */
+  /** Returns true if this process can open the keys of providers. Default: always. */
   holdsMasterKey?: (() => boolean) | undefined
   counters: GatewayCounters
   /** Served outside of tunnels. */

@@ -142,8 +142,8 @@ const BUDGET_PAUSE_MIN_MS = 10
 const BUDGET_PAUSE_MAX_MS = 500
 
 /**
- * Reserves a call. Waits while the budget lacks only what other open calls have reserved: most of it is returned when they
- * are settled.
+ * Reserves a call. Waits while only the reservations of other open calls exceed the budget: most of each is returned when
+ * its call is settled.
  */
 async function reserve(
   { ledger, options }: GatewayRuntime,

@@ -62,7 +62,7 @@ const joinNames = (names: readonly string[]): string => names.slice(0, NAMES_MAX
 
 const refuse = (reason: Refusal, message: string): RefusedRequest => ({ kind: 'refused', reason, message })
 
-/** Tells whether a rule maps this auxiliary model to the grant's model (`pin`). The first rule that matches decides. */
+/** Returns true if a rule maps this auxiliary model to the grant's model (`pin`). The first rule that matches decides. */
 const isMapped = (rules: readonly AuxiliaryModelRule[], model: string): boolean =>
   rules.find(({ name }) => matchesPattern(name, model))?.rule === 'pin'
 

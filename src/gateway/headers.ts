@@ -11,7 +11,7 @@ export type HeaderValues = Record<string, string | string[] | undefined>
  */
 const FORWARDED_HEADERS = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch|runtime|runtime-version))$/
 
-/** Tells whether an `Accept` header allows only formats that can be metered. */
+/** Returns true if an `Accept` header allows only formats that can be metered. */
 const isMeterable = (accept: string): boolean =>
   accept.split(',').every((type) => /^\s*(application\/json|text\/event-stream|\*\/\*)\s*(;|$)/i.test(type))
 

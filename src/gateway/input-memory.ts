@@ -4,7 +4,7 @@ import type { ConversationMembers } from './wire-protocol.ts'
 
 /**
  * Tightens the upper bound of input tokens with counts from the provider. Conversations grow: most of a request was part
- * of an earlier one, whose tokens are known. Only what was added counts as one token per byte.
+ * of an earlier one, whose tokens are known. Only the added bytes count as one token each.
  */
 export type InputMemory = {
   /** Returns an upper bound of the input tokens of a request of this many bytes. */
@@ -34,7 +34,7 @@ type PieceDigest = { hash: string; bytes: number }
 const OUTPUT_MEMBERS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'stream', 'stream_options']
 const TURNS_MAX = 10_000
 
-/** Digests a request. `scope`: what else determines how the provider reads it, such as headers. */
+/** Digests a request. `scope` names everything else that determines how the provider reads the request, such as headers. */
 export function digestConversation(
   body: JsonObject,
   members: ConversationMembers,
@@ -108,7 +108,7 @@ export function openInputMemory(): InputMemory {
   }
 }
 
-/** Counts the bytes that a request adds to a known one. Undefined: it does not continue that one. */
+/** Counts the bytes that a request adds to a known one. Returns undefined if it does not continue the known request. */
 function countAddedBytes(known: ConversationDigest, request: ConversationDigest): number | undefined {
   if (known.settings !== request.settings || known.turns.length > request.turns.length) return undefined
   if (known.turns.some((turn, at) => turn.hash !== request.turns[at]?.hash)) return undefined

@@ -11,7 +11,7 @@ export type GatewayOptions = {
   callMs: number
   /** Maximum time for which an answer is read on after the client has left. Then the request is canceled. */
   drainMs: number
-  /** Maximum size of what is read of an answer after the client has left. */
+  /** Maximum number of bytes that are read of an answer after the client has left. */
   drainBytes: number
   /** Maximum number of server-sent events in one answer. */
   answerEvents: number
@@ -25,7 +25,7 @@ export type GatewayOptions = {
   requestBytesAtOnce: number
   /** Maximum number of connections of a grant. */
   tunnelsAtOnce: number
-  /** How long a resumable connection waits for another worker. */
+  /** Maximum time that a resumable connection waits for another worker. */
   resumeMs: number
   /** Maximum time for a client to send its request. */
   requestMs: number

@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from 'node:stream'
 import type { Json, JsonObject } from '../harnesses/json.ts'
-import { measureJson } from '../platform/untrusted-json.ts'
+import { hasDuplicates, measureJson } from '../platform/untrusted-json.ts'
 import { createDecoder } from './headers.ts'
 
 type RefusedBody = { kind: 'refused'; reason: 'size' | 'malformed' | 'busy'; message: string }
@@ -99,30 +99,4 @@ function parseUtf8Json(bytes: Uint8Array): Json | undefined {
   } catch {
     return undefined
   }
-}
-
-/**
- * Tells whether any object has two members of the same name. Parsers differ in which one counts, so that the provider
- * could execute another request than the one that was checked. Some parsers ignore case: names of top-level members,
- * which are checked, must differ in more than case and underscores.
- */
-export const hasDuplicates = (colons: number, parsed: JsonObject): boolean =>
-  colons !== countMembers(parsed) || hasDuplicateNames(Object.keys(parsed))
-
-const hasDuplicateNames = (names: readonly string[]): boolean => new Set(names.map(foldName)).size < names.length
-
-/** Folds case in both directions, because two non-ASCII letters fold to ASCII. Google reads `aB` and `a_b` as the same. */
-const foldName = (name: string): string => name.toUpperCase().toLowerCase().replaceAll('_', '')
-
-/** Counts members iteratively: untrusted input may be nested a million levels deep. */
-function countMembers(parsed: Json): number {
-  const open: Json[] = [parsed]
-  let count = 0
-  for (let json = open.pop(); json !== undefined; json = open.pop()) {
-    if (typeof json !== 'object' || json === null) continue
-    const values = Array.isArray(json) ? json : Object.values(json)
-    if (!Array.isArray(json)) count += values.length
-    for (const value of values) open.push(value)
-  }
-  return count
 }

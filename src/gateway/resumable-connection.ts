@@ -197,7 +197,7 @@ function createOutbox() {
   let isEndSent = false
   return {
     isFull: () => endOffset - firstOffset >= WINDOW_BYTES,
-    /** True when the end has been acknowledged. */
+    /** Returns true when the end has been acknowledged. */
     isDone: () => firstOffset > endOffset,
     add(chunk: Buffer) {
       append(chunks, chunk)
@@ -254,7 +254,7 @@ function createInbox() {
   return {
     received: () => received,
     consumed: () => consumed,
-    /** True when the end has been taken. */
+    /** Returns true when the end has been taken. */
     isDone: () => isEnded && consumed === received,
     /** Returns false if the peer may not send this. */
     add(chunk: Buffer): boolean {

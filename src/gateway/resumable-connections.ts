@@ -3,7 +3,7 @@ import { buildFrame, createFrameReader, FRAME, ID_BYTES, OFFSET_BYTES } from '..
 import { endPipe, ResumableConnection } from './resumable-connection.ts'
 
 export type ResumableOptions = {
-  /** How long a connection waits for another pipe. */
+  /** Maximum time that a connection waits for another pipe. */
   resumeMs: number
   /** Maximum number of connections of one owner. It can have twice as many pipes. */
   connectionsMax: number

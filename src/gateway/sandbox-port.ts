@@ -33,7 +33,7 @@ export const CONNECT_TARGETS = { tunnel: 'gateway:80', pipe: 'resumable:80', for
 /** Error codes of connections to an address where no process listens. */
 const REFUSED_CODES = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
 
-/** Tells whether an error means that the gateway is down, and not only busy. */
+/** Returns true if an error means that the gateway is down, and not only busy. */
 export const isConnectionRefused = (error: unknown): boolean => hasCode(error, ...REFUSED_CODES)
 
 /** Base URL of the gateway inside a sandbox. */
@@ -41,7 +41,7 @@ export const SANDBOX_GATEWAY_URL = `http://127.0.0.1:${GATEWAY_PORT}`
 
 export type GatewayPort = Port & {
   /**
-   * Tells whether the gateway was down when a connection failed, and no connection succeeded since. Connections above a
+   * Returns true if the gateway was down when a connection failed, and no connection succeeded since. Connections above a
    * limit and clients that disconnect do not count.
    */
   isCutOff(): boolean

@@ -68,7 +68,7 @@ export const settleProbed = (facts: CallFacts, attribution: Attribution, estimat
   ...addProbeCost(NO_COST, attribution, estimate),
 })
 
-/** Settles a call that was sent and never answered. The provider may have read all of it. */
+/** Settles a call that was sent and never answered. The provider may have read the whole request. */
 export const settleSilent = (facts: CallFacts, estimate: CostEstimate, attribution: Attribution): Settlement => ({
   ...facts,
   ...NOTHING_SERVED,

@@ -98,7 +98,7 @@ function countOutcomes(calls: readonly RecordedCall[]): Record<CallOutcome, numb
   return counts
 }
 
-/** Tells whether another gateway answered a later call. */
+/** Returns true if another gateway answered a later call. */
 const isRecoveredLater = (lost: RecordedCall, calls: readonly RecordedCall[]): boolean =>
   calls.some(
     ({ outcome, gatewayId, startedAt }) =>

@@ -8,7 +8,7 @@ import type { MeteredAnswer, UsageMeter, WireProtocol } from './wire-protocol.ts
 export type UsageTap = {
   isStream: boolean
   push(chunk: Uint8Array): void
-  /** Tells whether the answer has more events than any real answer, or too many that are not JSON. */
+  /** Returns true if the answer has more events than any real answer, or too many that are not JSON. */
   isFlood(): boolean
   /** Returns what is known once the answer has ended. */
   finish(): Promise<TappedAnswer>

@@ -84,8 +84,8 @@ function decideScoredClass(
 }
 
 /**
- * Judges a trial whose model never answered. Only a proven external cause excludes it: otherwise a program that sends
- * nothing, or nothing that can be answered, could choose which trials count. It scores 0 whatever the verifier reports.
+ * Judges a trial whose model never answered. It scores 0, whatever the verifier reports, unless an external cause is
+ * proven: a program that sends nothing, or nothing that can be answered, could otherwise choose which trials count.
  */
 function judgeWithoutAnswer(
   record: EndedTrial,

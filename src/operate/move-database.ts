@@ -23,7 +23,7 @@ type MoveSummary = { tables: number; rows: number }
 
 /**
  * Copies the database of `from` into the empty database of `to`: from the embedded one to a server, or back. No process
- * may use the source, because what it wrote during the copy would be missing. The source is not changed.
+ * may use the source, because its writes during the copy would be missing. The source is not changed.
  */
 export const moveDatabase = (
   { from, to, log }: { from: Config; to: Config; log: Log },

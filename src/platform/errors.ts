@@ -36,7 +36,7 @@ export function explainDisk(error: unknown, folder: string): unknown {
   return advice ? new Error(`Cannot use ${folder}: ${advice}.`, { cause: error }) : error
 }
 
-/** Reports whether an error has one of these codes. */
+/** Returns true if an error has one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(codeOf(error))
 }

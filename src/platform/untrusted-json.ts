@@ -53,3 +53,29 @@ export function findStringEnd(bytes: Uint8Array, start: number): number {
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
   return at
 }
+
+/**
+ * Returns true if any object has two members of the same name: then the text has more members (`colons`) than the parsed
+ * value. Parsers differ in which member counts, so that the provider could execute another request than the one that was
+ * checked. Some parsers ignore case: names of top-level members must differ in more than case and underscores.
+ */
+export const hasDuplicates = (colons: number, parsed: object): boolean =>
+  colons !== countMembers(parsed) || hasDuplicateNames(Object.keys(parsed))
+
+const hasDuplicateNames = (names: readonly string[]): boolean => new Set(names.map(foldName)).size < names.length
+
+/** Folds case in both directions, because two non-ASCII letters fold to ASCII. Google reads `aB` and `a_b` as the same. */
+const foldName = (name: string): string => name.toUpperCase().toLowerCase().replaceAll('_', '')
+
+/** Counts members iteratively: untrusted input may be nested a million levels deep. */
+function countMembers(parsed: unknown): number {
+  const open = [parsed]
+  let count = 0
+  for (let json = open.pop(); json !== undefined; json = open.pop()) {
+    if (typeof json !== 'object' || json === null) continue
+    const values = Array.isArray(json) ? json : Object.values(json)
+    if (!Array.isArray(json)) count += values.length
+    for (const value of values) open.push(value)
+  }
+  return count
+}

@@ -90,7 +90,7 @@ export function sumCostMicros({ cells }: SettingResult): number | null {
   return cells.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0)
 }
 
-/** True if the setting has a result for every task. */
+/** Returns true if the setting has a result for every task. */
 export function isComplete({ cells }: SettingResult, tasks: readonly string[]): boolean {
   const tasksWithResult = new Set(cells.map(({ task }) => task))
   return tasks.length > 0 && tasks.every((task) => tasksWithResult.has(task))

@@ -78,7 +78,7 @@ export function canonicalJson(value: CanonicalJson): string {
 
 type JsonMembers = { readonly [name: string]: CanonicalJson }
 
-/** True if the value contains no objects: `JSON.stringify` is then canonical, and much faster for long lists. */
+/** Returns true if the value contains no objects: `JSON.stringify` is then canonical, and much faster for long lists. */
 function isPlain(value: CanonicalJson): value is Exclude<CanonicalJson, JsonMembers> {
   if (value === null) return true
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON cannot represent this number')

@@ -183,7 +183,7 @@ export const parseDocument = ({ document }: Pick<ReleaseRow, 'document'>): Relea
 type PublicOwners = ReadonlyMap<string, string> | undefined
 
 /**
- * True if the workspace may publish under the repository's owner. An assigned owner belongs to its workspace on every
+ * Returns true if the workspace may publish under the repository's owner. An assigned owner belongs to its workspace on every
  * host. GitHub vouches for all other owners. For plain git and other code hosts the owner is unverified, so the operator
  * assigns it; a single workspace needs no assignment.
  */

@@ -89,7 +89,7 @@ export async function findPublicReleaseId(db: Db, repository: number): Promise<s
 export const hasReleases = async (db: Db, repository: number): Promise<boolean> =>
   (await rows.findNewest(db, repository)) !== undefined
 
-/** Updates what is public after the visibility of a repository changed. A private repository has its release withdrawn. */
+/** Updates the public results after the visibility of a repository changed. The release of a private one is withdrawn. */
 export async function applyVisibility(
   deps: Pick<ReleaseDeps, 'updateResults'>,
   tx: Db,

@@ -197,8 +197,8 @@ export async function isNameTaken(db: Db, { source_kind, host, repository_id, ..
 }
 
 /**
- * Selects everything published under a name, from one origin: the one that is public, else the last that was. If two are
- * public, the one that published first is selected.
+ * Selects everything that one origin published under a name: the origin with the oldest release that is still public, or
+ * if there is none, the origin that published last.
  */
 const selectNamed = (db: Db, name: PublicName) =>
   db

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Marked, type Tokens } from 'marked'
 
-/** Groups of the guide: files of `docs/` in the order in which they are best read, each with what it is for. */
+/** Groups of the guide: files of `docs/` in the order in which they are best read, each with its purpose. */
 const GUIDE: readonly { title: string; pages: Readonly<Record<string, string>> }[] = [
   {
     title: 'Get an answer',

@@ -42,10 +42,10 @@ export type ResultsView = z.infer<typeof ResultsQuery>
 
 type SettingNames = Pick<ReleaseSetting, 'id' | 'harness' | 'custom'>
 
-/** True if model and harness mean the same in every workspace. A workspace chooses the names of its own. */
+/** Returns true if model and harness mean the same in every workspace. A workspace chooses the names of its own. */
 export const isPublicSetting = ({ harness, custom }: SettingNames): boolean => !custom && !harness.startsWith('custom/')
 
-/** True if the setting has a page across repositories. A configuration, the fourth part of an id, is private. */
+/** Returns true if the setting has a page across repositories. A configuration, the fourth part of an id, is private. */
 export const hasSettingPage = (setting: SettingNames): boolean =>
   isPublicSetting(setting) && setting.id.split('|').length === 3
 

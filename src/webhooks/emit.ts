@@ -25,7 +25,7 @@ export async function emitEvent(tx: Db, workspaceId: string, { type, data }: Web
     await createDelivery(tx, { webhook, workspaceId }, type, data)
 }
 
-/** Reports whether an enabled webhook of the workspace receives the event. */
+/** Returns true if an enabled webhook of the workspace receives the event. */
 export const isSubscribed = async (tx: Db, workspaceId: string, event: WebhookEvent): Promise<boolean> =>
   (await listSubscribed(tx, workspaceId, event)).length > 0
 

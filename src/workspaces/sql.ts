@@ -20,7 +20,7 @@ export const findWorkspace = (db: Db, login: string) =>
 
 export const findAnyWorkspace = (db: Db) => db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()
 
-/** Returns whether there are at least two workspaces. */
+/** Returns true if there are at least two workspaces. */
 export async function hasSeveralWorkspaces(db: Db): Promise<boolean> {
   return (await db.selectFrom('workspaces').select('id').limit(2).execute()).length > 1
 }

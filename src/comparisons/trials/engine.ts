@@ -12,7 +12,7 @@ export type CalibrationInput = {
   outputFolder: string
 }
 
-/** How a task is verified. A network is `required` if the task declares none and its reference solution needs one. */
+/** Settings for verifying a task. A network is `required` if the task declares none and its reference solution needs one. */
 export type VerifySettings = {
   mode: VerifyMode
   agentNetwork: VerifyNetwork

@@ -25,7 +25,7 @@ type SandboxEngineDeps = {
   /** Folder of installed harness bundles. */
   bundles: string
   findProvider: (sandbox: string, secret: Secret) => SandboxProvider | undefined
-  /** How long a sandbox engine may be unreachable, for example because it restarts, before its comparisons are paused. */
+  /** Time after which comparisons are paused if their sandbox engine is unreachable, for example because it restarts. */
   unreachableMaxMs: number
 }
 

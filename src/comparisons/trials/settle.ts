@@ -15,7 +15,7 @@ import { deleteRunningAgent } from './queue/sql.ts'
 import { findTrialSpend, takeTrialSpend, toPublicUsage } from './spend.ts'
 import { findTrialState, insertFailedAttempt, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
 
-/** How one attempt of a trial ended. */
+/** The end of one attempt of a trial. */
 export type AttemptEnding =
   | {
       kind: 'ran'
@@ -43,7 +43,7 @@ type AttemptTotals = Pick<GrantTotals, 'modelsServed' | 'levelMismatches' | 'hel
 
 const RETRIES_MAX = 2
 
-/** True if an infrastructure failure of the trial leads to another attempt. */
+/** Returns true if an infrastructure failure of the trial leads to another attempt. */
 export const hasRetriesLeft = ({ retries }: Pick<TrialFacts, 'retries'>): boolean => retries < RETRIES_MAX
 /** Classes for which another attempt in a fresh sandbox may succeed. */
 const RETRIED_CLASSES: readonly string[] = ['provider_error', 'sandbox_error', 'verifier_error']

@@ -25,7 +25,7 @@ const GRANTEE_PREFIX = 'trial '
 /** Identifies a trial as the grantee of its grants. */
 export const toTrialGrantee = (trial: TrialKey): string => GRANTEE_PREFIX + formatTrialId(trial)
 
-/** Takes what a trial spent since it was last counted. Trials without a model have no spend. */
+/** Takes the spend of a trial that has not been counted yet. Trials without a model have no spend. */
 export const takeTrialSpend = async (tx: Db, trial: TrialFacts): Promise<number> =>
   trial.provider === 'none'
     ? 0

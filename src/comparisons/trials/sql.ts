@@ -345,7 +345,7 @@ export const listTrialRows = (db: Db, comparison: number, filter: TrialFilter) =
     .limit(filter.limit)
     .execute()
 
-/** True if a trial of the comparison reuses this trial of another comparison. */
+/** Returns true if a trial of the comparison reuses this trial of another comparison. */
 export async function isTrialReusedBy(db: Db, comparison: number, source: TrialKey): Promise<boolean> {
   const row = await db
     .selectFrom('trials')

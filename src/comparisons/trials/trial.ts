@@ -107,7 +107,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
 /** The queue runs a trial alone after the second death of its worker, so no other trial can have caused the last two. */
 const DEATHS_MAX = 4
 
-/** True if the worker died so often with this trial that the agent must be the cause. Calibration runs no agent. */
+/** Returns true if the worker died so often with this trial that the agent must be the cause. Calibration runs no agent. */
 const isDeadly = (trial: TrialFacts, { deaths }: Job<TrialPayload>): boolean =>
   deaths >= DEATHS_MAX && trial.provider !== 'none' && parseVerifySettings(trial) !== undefined
 
@@ -132,7 +132,7 @@ const deferTrial = (
 /** Additional delay per waiting trial, so that a long queue is not polled continuously. */
 const DEFER_PER_TRIAL_MS = 10
 
-/** True if the trial may run. A trial that is already running was started by a worker that died. */
+/** Returns true if the trial may run. A trial that is already running was started by a worker that died. */
 const isRunnable = ({ state, comparisonState }: TrialFacts): boolean =>
   state === 'running' || (state === 'queued' && comparisonState === 'running')
 

@@ -151,7 +151,7 @@ async function readStream(body: ResponseBody, assemble: ClientProtocol['assemble
 }
 
 /**
- * Tells whether an event reports an error. The Responses protocol has errors in the response, or as an event of their
+ * Returns true if an event reports an error. The Responses protocol has errors in the response, or as an event of their
  * own.
  */
 const isFailure = ({ type, error, response }: JsonObject): boolean =>

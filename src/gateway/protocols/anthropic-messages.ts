@@ -318,7 +318,7 @@ function splitCacheWrites(total: number | undefined, split: JsonObject): Pick<Us
   return { cacheWrite5m: total - cacheWrite1h, cacheWrite1h }
 }
 
-/** Tells whether an iteration is a compaction before the answer. The provider bills it but leaves it out of the sums. */
+/** Returns true if an iteration is a compaction before the answer. The provider bills it but leaves it out of the sums. */
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction'
 
 const toIterationUsage = (iteration: JsonObject): Usage => ({

@@ -13,7 +13,7 @@ export const oneOrMore = (json: Json | undefined): Json[] => (isObject(json) ? [
 
 export const textOf = (json: Json | undefined): string | null => (typeof json === 'string' && json !== '' ? json : null)
 
-/** Tells whether a member is present and turns something on. */
+/** Returns true if a member is present and turns something on. */
 export const isFilled = (json: Json | undefined): boolean =>
   !(json === undefined || json === null || json === false || (Array.isArray(json) && json.length === 0))
 

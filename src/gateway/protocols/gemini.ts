@@ -122,7 +122,7 @@ function withOutputLimit(body: JsonObject, { tokens }: { tokens: number }): Json
   return { ...body, [name]: { ...config, maxOutputTokens: tokens } }
 }
 
-/** Tells whether a member holds the request that a `countTokens` call counts. */
+/** Returns true if a member holds the request that a `countTokens` call counts. */
 const isWrappedRequest = (key: string): boolean =>
   key === 'generateContentRequest' || key === 'generate_content_request'
 
@@ -207,7 +207,7 @@ function mediaOf(part: JsonObject): MediaKind | undefined {
   return /^\s*image\//i.test(String(field(data, 'mimeType'))) ? 'pictures' : 'documents'
 }
 
-/** Tells whether a part is audio or video, which has another price than text. */
+/** Returns true if a part is audio or video, which has another price than text. */
 const isAudioOrVideo = (part: JsonObject): boolean =>
   fields(part, 'inlineData').some((data) =>
     fields(objectOf(data), 'mimeType').some((type) => /^\s*(audio|video)\//i.test(String(type))),

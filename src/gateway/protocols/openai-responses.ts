@@ -113,7 +113,7 @@ function findServerSideTools(body: JsonObject): string[] {
   ]
 }
 
-/** Tells whether an item names one that the provider stores. Such an item may leave out its type. */
+/** Returns true if an item names one that the provider stores. Such an item may leave out its type. */
 const isReference = ({ type, id, role, content }: JsonObject): boolean =>
   type === 'item_reference' || (!isFilled(type) && isFilled(id) && !isFilled(role) && !isFilled(content))
 
@@ -190,7 +190,7 @@ const outputBytes = (response: JsonObject | undefined): number =>
 const classifyEventError = (event: JsonObject): AnswerError | null =>
   event.type === 'error' ? classifyError(isFilled(event.error) ? event.error : event) : null
 
-/** Tells whether a response has ended. A compacted conversation has no status. */
+/** Returns true if a response has ended. A compacted conversation has no status. */
 const hasEnded = ({ status, object, usage }: JsonObject): boolean =>
   status === 'completed' || status === 'incomplete' || (status === undefined && object !== undefined && isObject(usage))
 

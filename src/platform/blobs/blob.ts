@@ -102,7 +102,7 @@ export async function checkRoundTrip(blobs: Pick<Blobs, 'put' | 'get' | 'remove'
 }
 
 /**
- * Returns the line that is stored before the bytes of an owner. Because of it no two owners share a blob, so that a blob
+ * Returns the line that is stored before the bytes of an owner. With this line no two owners share a blob, so that a blob
  * can be removed with its owner, even if another owner has the same bytes.
  */
 const buildOwnerLine = (owner: string): Buffer => Buffer.from(`${owner}\n`)

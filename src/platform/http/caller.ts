@@ -29,5 +29,5 @@ const RANK: Record<KeyPermission, number> = { read: 0, write: 1, admin: 2 }
 
 export const permits = (held: KeyPermission, needed: KeyPermission): boolean => RANK[held] >= RANK[needed]
 
-/** Returns the name of what a caller belongs to: its workspace, or the operator. */
+/** Returns the scope of a caller: the id of its workspace, or `operator`. */
 export const toScope = (caller: Caller | undefined): string => (caller?.by === 'key' ? caller.workspace.id : 'operator')

@@ -51,7 +51,7 @@ function normalizeAddress(text: string): string | undefined {
   return isIP(address) === 0 ? undefined : address
 }
 
-/** Returns the client that rate limits count: an IPv6 network of 64 bits as a whole, whose owner can use any address in it. */
+/** Returns the name under which rate limits count a client. An IPv6 network of 64 bits is one client, which owns all of it. */
 export function toRateLimitAddress(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')

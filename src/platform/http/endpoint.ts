@@ -24,7 +24,7 @@ export type Endpoint = {
   example?: Record<string, unknown>
   /** Body of each status; null for none. */
   answers: Record<number, z.ZodType | null>
-  /** Problems beyond those that every endpoint of this shape can have: see `listStatuses`. */
+  /** Problems in addition to those that `listStatuses` derives from the other fields. */
   problems?: readonly ProblemKind[]
   /**
    * Shape of a `progress` event. With `Accept: text/event-stream` the response is a stream of them that ends with one

@@ -69,7 +69,7 @@ function runInTransaction(
 }
 
 /**
- * Like `runOnce`, for work that takes minutes and is idempotent: no transaction stays open. A second request with the
+ * Runs idempotent work that takes minutes, without the open transaction of `runOnce`. A second request with the
  * same key may run at the same time and gets the response of whichever ends first. A key is free again when its request
  * fails.
  */

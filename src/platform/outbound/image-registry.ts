@@ -14,7 +14,7 @@ function parseRegistry(reference: string): { host: string; port: number } | 'inv
 }
 
 /**
- * Reports whether an image would be pulled from an address or name of a private network, by its reference alone. The
+ * Returns true if an image would be pulled from an address or name of a private network, by its reference alone. The
  * operator can allow hosts.
  */
 export function hasPrivateRegistry(reference: string, allowed: readonly AllowedHost[] = []): boolean {
@@ -25,13 +25,13 @@ export function hasPrivateRegistry(reference: string, allowed: readonly AllowedH
   return !mayBePublic(registry.host) || (isIP(registry.host) === 0 && !registry.host.includes('.'))
 }
 
-/** Returns whether the operator allows the registry of the image by its name or address. */
+/** Returns true if the operator allows the registry of the image by its name or address. */
 export function isListedRegistry(reference: string, allowed: readonly AllowedHost[]): boolean {
   const registry = parseRegistry(reference)
   return registry !== undefined && registry !== 'invalid' && isAllowed(registry, registry.host, allowed)
 }
 
-/** Like `hasPrivateRegistry`, but also checks the addresses to which the name of the registry resolves. */
+/** Performs the check of `hasPrivateRegistry`, and also checks the addresses to which the name of the registry resolves. */
 export async function leadsToPrivateRegistry(
   reference: string,
   allowed: readonly AllowedHost[],

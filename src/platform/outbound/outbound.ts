@@ -204,7 +204,7 @@ async function requireResolved(resolution: Promise<string[]>, url: URL): Promise
   return addresses
 }
 
-/** Throws unless every address is allowed. A name with one other address could redirect the connection to it. */
+/** Throws unless every address is allowed, because the connection may use any of them. */
 function requireAllowed(trust: NetworkTrust, url: URL, addresses: string[]): string[] {
   if (addresses.every((address) => isAllowedBy(trust, url, address))) return addresses
   throw new OutboundFailed('address_not_public', url, ADDRESS_NOT_ALLOWED)

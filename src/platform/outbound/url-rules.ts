@@ -53,21 +53,21 @@ function findNetworkRefusal(url: URL, trust: NetworkTrust): UrlRefusal | undefin
   return isIP(host) === 0 || isAllowedBy(trust, url, host) ? undefined : 'host_not_public'
 }
 
-/** Returns whether a workspace may connect to the address: one of its networks, or with https any public one. */
+/** Returns true if a workspace may connect to the address: one of its networks, or with https any public one. */
 export const isAllowedBy = (trust: NetworkTrust, { protocol }: URL, address: string): boolean =>
   isInNetworks(address, trust) || (protocol === 'https:' && isPublicAddress(address))
 
 /** Letters, digits, hyphens and underscores in labels; no trailing dot, nothing that another parser reads as syntax. */
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/
 
-/** Reports whether a host is written in the one form that every URL parser reads the same way. */
+/** Returns true if a host is written in the one form that every URL parser reads the same way. */
 export function isCanonicalHost(host: string): boolean {
   const parsed = URL.parse(`https://${isIP(host) === 6 ? `[${host}]` : host}/`)
   return parsed !== null && hostOf(parsed) === host && (isIP(host) !== 0 || DNS_NAME.test(host))
 }
 
 /**
- * Reports whether an address equals its own parsed form. Other programs (git, curl) parse an address differently than
+ * Returns true if an address equals its own parsed form. Other programs (git, curl) parse an address differently than
  * we do, so an address with two readings is refused. Only the slash after a bare origin may be left out.
  */
 export function isCanonical(text: string, parsed: URL): boolean {
@@ -110,7 +110,7 @@ const ALLOWED_KINDS = ['loopback', 'private', 'uniqueLocal', 'carrierGradeNat', 
 /** Metadata services of clouds, which hand out credentials of the machine. They are refused whatever is allowed. */
 const METADATA_SERVICES = ['168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254']
 
-/** Returns whether the address is in a network that the operator allows for models of the workspace. */
+/** Returns true if the address is in a network that the operator allows for models of the workspace. */
 export function isInNetworks(address: string, { networks }: NetworkTrust): boolean {
   const version = isIP(address)
   if (version === 0) return false
@@ -124,7 +124,7 @@ export function isInNetworks(address: string, { networks }: NetworkTrust): boole
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Returns whether an untrusted party may make us connect to the address. IPv6 forms that contain an IPv4 address (mapped,
+ * Returns true if an untrusted party may make us connect to the address. IPv6 forms that contain an IPv4 address (mapped,
  * NAT64, 6to4, Teredo) are refused rather than unwrapped: public services do not need them, and each is one more way to
  * spell 127.0.0.1.
  */

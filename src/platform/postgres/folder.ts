@@ -174,7 +174,7 @@ export async function findUnprivileged(): Promise<OsAccount | undefined> {
   return found && { uid: Number(found[2]), gid: Number(found[3]) }
 }
 
-/** Returns whether the user id has an account. Containers may run without one, which initdb refuses. */
+/** Returns true if the user id has an account. Containers may run without one, which initdb refuses. */
 export function hasAccount(account: OsAccount): boolean {
   try {
     return userInfo().uid === account.uid

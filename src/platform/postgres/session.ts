@@ -71,7 +71,7 @@ async function ensureDatabase(client: Client, name: string): Promise<void> {
   })
 }
 
-/** Returns whether no other process is connected. Call under the lock, or one may connect right afterwards. */
+/** Returns true if no other process is connected. Call under the lock, or one may connect right afterwards. */
 export async function isOnlyProcess({ client }: PresenceSession): Promise<boolean> {
   const isAlone = await waitUntil(CLOSING_TIMEOUT_MS, async () => {
     const others = await listOtherSessions(client)

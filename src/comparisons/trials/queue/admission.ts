@@ -94,7 +94,7 @@ export type AdmissionFacts = {
 /**
  * Decides whether a trial starts. It starts if its expected cost fits beside what the running trials are expected to
  * cost. `wait`: it may fit once they have ended. `pause`: it does not fit, and nothing is running. The cost of a setting
- * without finished trials is a guess, so one trial of it starts to measure it as long as it can make one call.
+ * without finished trials is a guess; one trial of the setting starts to measure it if the rest of the budget covers a call.
  */
 export function decideAdmission(facts: AdmissionFacts): 'start' | 'wait' | 'pause' {
   const { budgetMicros, countedMicros, liveMicros, settings, setting, floorMicros } = facts

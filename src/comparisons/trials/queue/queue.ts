@@ -51,7 +51,7 @@ export async function resolveNeededCapability(
 const resolveJobType = async (db: Db, selection: SandboxSelection): Promise<JobType<TrialPayload>> =>
   toTrialJobType(await resolveNeededCapability(db, selection))
 
-/** The comparison whose trials are queued. A trial takes a slot of it, if it has a limit, and of each of its credentials. */
+/** The comparison whose trials are queued. A running trial counts towards its `concurrency` and the limits of its credentials. */
 type TrialQueue = SandboxSelection & { key: number; concurrency: number | null }
 
 const toLimitKey = (key: number): string => `comparison ${key}`

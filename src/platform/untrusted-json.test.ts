@@ -1,11 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { JsonObject } from '../harnesses/json.ts'
-import { measureJson } from '../platform/untrusted-json.ts'
-import { hasDuplicates } from './request-body.ts'
+import { hasDuplicates, measureJson, parseUntrustedJson } from './untrusted-json.ts'
 
-const isDuplicated = (text: string): boolean =>
-  hasDuplicates(measureJson(Buffer.from(text)).colons, JSON.parse(text) as JsonObject)
+const isDuplicated = (text: string): boolean => hasDuplicates(measureJson(Buffer.from(text)).colons, JSON.parse(text))
 
 test.each<[text: string, colons: number, values: number, depth: number]>([
   ['', 0, 0, 0],
@@ -39,4 +36,22 @@ test('output of JSON.stringify never has duplicate members below the top level',
       expect(isDuplicated(JSON.stringify({ value }, null, isIndented ? 2 : 0))).toBe(false)
     }),
   )
+})
+
+const nest = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
+
+test.each<[text: string, isParsed: boolean]>([
+  ['[1,2]', true],
+  ['not JSON', false],
+  [nest(100), true],
+  [nest(101), false],
+  [`[${'0,'.repeat(499_998)}0]`, true],
+  [`[${'0,'.repeat(500_000)}0]`, false],
+])('text number %# is parsed only if it is JSON with few and shallow values', (text, isParsed) => {
+  expect(parseUntrustedJson(text) !== undefined).toBe(isParsed)
+})
+
+test('another maximum number of values can be set', () => {
+  expect(parseUntrustedJson('[1,2,3]', { valuesMax: 2 })).toBeUndefined()
+  expect(parseUntrustedJson('[1,2,3]', { valuesMax: 3 })).toEqual([1, 2, 3])
 })
