@@ -235,8 +235,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/cohort.ts', code: '!best || !first', becomes: '!best && !first', reason: NON_EMPTY },
   {
     file: 'src/releases/cohort.ts',
-    code: 'compareRequestTime(trial, earlier) < 0',
-    becomes: 'compareRequestTime(trial, earlier) <= 0',
+    code: 'compareRequestTime(use, earlier) < 0',
+    becomes: 'compareRequestTime(use, earlier) <= 0',
     reason: 'Two uses of a trial are never of the same age.',
   },
   {
@@ -259,8 +259,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/fingerprint.ts', code: 'textCache.set(result, text)', becomes: ';', reason: CACHE },
   {
     file: 'src/gateway/verdict.ts',
-    line: 'isExcuse(last, isLast)',
-    code: 'last !== null',
+    line: 'isExcuse(failure, isLastAttempt)',
+    code: 'failure !== null',
     becomes: 'true',
     reason: 'Null is no excuse; the condition is for the compiler.',
   },
@@ -278,8 +278,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/gateway/verdict.ts',
-    line: "last === 'price'",
-    code: 'last !== null',
+    line: "failure === 'price'",
+    code: 'failure !== null',
     becomes: 'true',
     reason: 'Null is not a kind of failure; the condition is for the compiler.',
   },

@@ -7,10 +7,10 @@ import { type EndedTrials, listEndedTrials, listRepositorySettings, listReposito
 export type OutcomeUsage = z.infer<typeof Usage>
 
 /** Resource limits of a sandbox. Null means unlimited. */
-export type OutcomeResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
+type OutcomeResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
 
 /** Formats the key of a trial as text. A reused trial has the key of the trial that ran. */
-export const formatTrialKey = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
+const formatTrialKey = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
 
 export function parseTrialKey(key: string): { comparison: number; ordinal: number } {
   const [comparison, ordinal] = key.split('/').map(Number)

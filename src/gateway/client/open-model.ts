@@ -126,9 +126,7 @@ async function post(
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof ModelCallFailed) throw error
-    // Only the code of the error: its message may quote a header, and so a token.
-    const code = codeOf(error) || 'the connection broke'
-    throw new ModelCallFailed(null, `The model did not answer (${code}).`, { cause: error })
+    throw new ModelCallFailed(null, `The model did not answer (${describeBreak(error)}).`, { cause: error })
   }
 }
 
@@ -185,3 +183,6 @@ function toErrorMessage(json: Json | undefined): string {
   const message = objectOf(error ?? objectOf(response).error).message ?? direct
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
 }
+
+/** Returns only the code of an error: its message may quote a header, and so a token. */
+const describeBreak = (error: unknown): string => codeOf(error) || 'the connection broke'
