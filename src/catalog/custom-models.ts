@@ -55,8 +55,11 @@ export async function addModel(
 }
 
 export async function listModelPage(db: Db, workspaceId: string, page: Page) {
-  const found = await rows.listModelRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(found, page.limit, toCustomModel, (row) => ({ at: row.created_at, id: row.id }))
+  const modelRows = await rows.listModelRows(db, workspaceId, page)
+  const { items, nextCursor } = toPage(modelRows, page.limit, toCustomModel, (row) => ({
+    at: row.created_at,
+    id: row.id,
+  }))
   return { models: items, nextCursor }
 }
 
@@ -96,8 +99,8 @@ export async function findCustomModel(
 
 /** Lists the providers of custom models, each of which can have credentials. */
 export async function listCustomProviders(db: Db, workspaceId: string, trust: Trust): Promise<ProviderDefinition[]> {
-  const found = await rows.listModelRows(db, workspaceId, { limit: MODELS_MAX })
-  return found
+  const modelRows = await rows.listModelRows(db, workspaceId, { limit: MODELS_MAX })
+  return modelRows
     .map(toCustomModel)
     .map(({ catalogId, name, protocol, baseUrl, cloud }) =>
       createCustomModelProvider({ provider: catalogId, model: name, baseUrl, cloud, trust, ...PROBES[protocol] }),

@@ -111,8 +111,8 @@ export function addHarness(
 }
 
 export async function listHarnessPage(db: Db, workspaceId: string, page: Page) {
-  const found = await rows.listHarnessRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(found, page.limit, toCustomHarness, (row) => ({
+  const harnessRows = await rows.listHarnessRows(db, workspaceId, page)
+  const { items, nextCursor } = toPage(harnessRows, page.limit, toCustomHarness, (row) => ({
     at: row.created_at,
     id: row.id,
   }))
@@ -141,9 +141,9 @@ const HARNESSES_MAX = 1000
 
 /** Lists the newest version of each custom harness. */
 async function listCustomHarnesses(db: Db, workspaceId: string): Promise<Harness[]> {
-  const found = await rows.listHarnessRows(db, workspaceId, { limit: HARNESSES_MAX })
+  const harnessRows = await rows.listHarnessRows(db, workspaceId, { limit: HARNESSES_MAX })
   // Rows are sorted newest first. The last entry of a key wins in a Map, so the newest version must come last.
-  const newest = new Map(found.toReversed().map(({ description }) => [description.id, description]))
+  const newest = new Map(harnessRows.toReversed().map(({ description }) => [description.id, description]))
   return [...newest.values()].map(buildCustomHarness)
 }
 

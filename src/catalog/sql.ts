@@ -84,12 +84,12 @@ export const readModelRow = async (db: Db, id: string) =>
   toModelRow(await selectModels(db).where('id', '=', id).executeTakeFirstOrThrow())
 
 export async function listModelRows(db: Db, workspaceId: string, page: Page) {
-  const found = await selectModels(db)
+  const modelRows = await selectModels(db)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
     .$call(pageNewestFirst('created_at', page))
     .execute()
-  return found.map(toModelRow)
+  return modelRows.map(toModelRow)
 }
 
 export const insertModelRow = (tx: Db, model: Omit<Insertable<CustomModels>, 'created_at' | 'removed_at'>) =>

@@ -70,25 +70,25 @@ export async function loadOutcomes(
 }
 
 function toOutcome(group: EndedTrials, index: number, setting: RunSetting, taskDigest: string): TrialOutcome {
-  const at = <T>(values: readonly T[]): T | null => values[index] ?? null
-  const costMicros = at(group.cost_micros)
+  const pick = <T>(values: readonly T[]): T | null => values[index] ?? null
+  const costMicros = pick(group.cost_micros)
   return {
     setting: setting.id,
     task: taskDigest,
-    trial: formatTrialKey(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
+    trial: formatTrialKey(pick(group.origins) ?? 0, pick(group.ordinals) ?? 0),
     comparison: setting.comparison,
     comparedAt: setting.created_at.getTime(),
-    attempt: at(group.attempts) ?? 0,
-    state: at(group.states) ?? 'errored',
-    isVoided: at(group.voided) ?? false,
+    attempt: pick(group.attempts) ?? 0,
+    state: pick(group.states) ?? 'errored',
+    isVoided: pick(group.voided) ?? false,
     harnessVersion: setting.harness_version,
     sandbox: setting.sandbox,
-    verifyMode: at(group.verify_modes),
-    isolation: at(group.isolations),
+    verifyMode: pick(group.verify_modes),
+    isolation: pick(group.isolations),
     costMicros,
-    costSource: at(group.cost_sources) ?? (costMicros === null ? null : 'none'),
-    usage: UncheckedUsage.parse(at(group.usages)),
-    resources: UncheckedResources.parse(at(group.resources)),
-    agentSeconds: at(group.agent_seconds),
+    costSource: pick(group.cost_sources) ?? (costMicros === null ? null : 'none'),
+    usage: UncheckedUsage.parse(pick(group.usages)),
+    resources: UncheckedResources.parse(pick(group.resources)),
+    agentSeconds: pick(group.agent_seconds),
   }
 }

@@ -116,8 +116,8 @@ function computeMaximumUsd(
   const charged = settings.filter(({ cost }) => cost.source !== 'free').length
   if (charged === 0) return 0
   const limits = [budgetUsd, trialBudgetUsd === undefined ? undefined : charged * trials * trialBudgetUsd]
-  const given = limits.filter((limit) => limit !== undefined)
-  return given.length === 0 ? null : toUsd(toMicros(Math.min(...given)))
+  const givenLimits = limits.filter((limit) => limit !== undefined)
+  return givenLimits.length === 0 ? null : toUsd(toMicros(Math.min(...givenLimits)))
 }
 
 const toQuotedSetting = (

@@ -48,8 +48,8 @@ type CountedSettingFacts = {
 
 /** Builds the status from one row per setting. Trials are never read, so the duration does not depend on their number. */
 export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFacts[], now: Date): Comparison {
-  const all = sumCounts(settings.map(({ counts }) => counts))
-  const trials = toStateCounts(all)
+  const totals = sumCounts(settings.map(({ counts }) => counts))
+  const trials = toStateCounts(totals)
   const { startedAt, pause, submissionError, budgetMicros, trialBudgetMicros, ...publicFacts } = facts
   return {
     ...publicFacts,
@@ -63,7 +63,7 @@ export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFact
     trials,
     costUsd: toUsd(sum(settings.map(toSpentMicros))),
     pendingUsd: toUsd(sum(settings.map(({ live }) => live.pendingMicros))),
-    projectedCostUsd: projectCost(all, trials),
+    projectedCostUsd: projectCost(totals, trials),
     etaSeconds:
       facts.state === 'running' && startedAt ? estimateSecondsLeft(trials, now.getTime() - startedAt.getTime()) : null,
     frontier: listFrontier(settings.flatMap(({ facts: { id }, counts }) => toFrontierPoints(id, counts))),

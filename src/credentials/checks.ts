@@ -195,8 +195,8 @@ async function dial(engine: EngineTarget, resolve: Resolve): Promise<Socket | 'p
 
 /** Resolves to public addresses or to none. Callers cannot tell a private name from one that does not exist. */
 async function resolvePublic(name: string, resolve: Resolve): Promise<string[]> {
-  const found = await resolvePublicHost(name, resolve)
-  return found.kind === 'public' ? found.addresses : []
+  const resolution = await resolvePublicHost(name, resolve)
+  return resolution.kind === 'public' ? resolution.addresses : []
 }
 
 async function ping(socket: Socket): Promise<string> {

@@ -63,9 +63,9 @@ export async function createCredential(
 /** Lists credentials newest first. Derived ones are as old as the workspace and therefore come last. */
 export async function listCredentials(deps: CredentialDeps, owner: CredentialOwner, page: Page) {
   const stored = deps.keyring ? await rows.listCredentialRows(deps.db, owner.id, page) : []
-  const all = [...stored.map(toCredential), ...listDerived(deps, owner).map(({ credential }) => credential)]
+  const allCredentials = [...stored.map(toCredential), ...listDerived(deps, owner).map(({ credential }) => credential)]
   const { cursor } = page
-  const onPage = all
+  const onPage = allCredentials
     .filter((credential) => !cursor || toSortKey(credential) < `${cursor.at.toISOString()} ${cursor.id.toLowerCase()}`)
     .sort((a, b) => (toSortKey(a) < toSortKey(b) ? 1 : -1))
   const { items, nextCursor } = toPage(
@@ -209,14 +209,14 @@ type ProviderDeps = {
 type ProviderName = { kind: CredentialKind; provider: string }
 
 export async function findProvider(deps: ProviderDeps, workspaceId: string, { kind, provider }: ProviderName) {
-  const known = await listAllProviders(deps, workspaceId)
-  return known.find((candidate) => candidate.kind === kind && candidate.provider === provider)
+  const allProviders = await listAllProviders(deps, workspaceId)
+  return allProviders.find((candidate) => candidate.kind === kind && candidate.provider === provider)
 }
 
 /** Lists the providers whose credentials can be stored. */
 export async function listProviders(deps: ProviderDeps, workspaceId: string): Promise<CredentialProvider[]> {
-  const known = await listAllProviders(deps, workspaceId)
-  return known.filter(isStorable).map(({ kind, provider, fields }) => ({
+  const allProviders = await listAllProviders(deps, workspaceId)
+  return allProviders.filter(isStorable).map(({ kind, provider, fields }) => ({
     kind,
     provider,
     fields: fields.map(({ name, required, secret, multiline = false }) => ({ name, required, secret, multiline })),

@@ -217,8 +217,8 @@ export const isStorable = ({ fields }: ProviderDefinition): boolean => fields.le
 
 /** Finds the secret of a model provider in the environment. */
 export function findModelSecret(environment: CredentialVariables, name: string): Secret | undefined {
-  const found = findModelProvider(name)
-  return found && findSecret(environment, found)
+  const definition = findModelProvider(name)
+  return definition && findSecret(environment, definition)
 }
 
 /** Returns the environment variable of a model provider's key. */

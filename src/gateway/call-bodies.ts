@@ -52,9 +52,9 @@ export function startCallRecord(
 
 /** Returns a body as text, or its beginning if it is too long. */
 function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): { bytes: number; body: string } {
-  const all = Buffer.concat(chunks)
+  const whole = Buffer.concat(chunks)
   // The key is hidden before the text is truncated: half of a key at the end would not be found.
-  return { bytes: all.length, body: hideKey(all.toString()).slice(0, BYTES_MAX) }
+  return { bytes: whole.length, body: hideKey(whole.toString()).slice(0, BYTES_MAX) }
 }
 
 /** Shorter values are not replaced: they would occur in ordinary text. */
@@ -103,12 +103,12 @@ const SWEEP_BATCH = 500
  */
 export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<void> {
   for (;;) {
-    const old = await listOldBodies(db, days, SWEEP_BATCH)
-    for (const { id, bodies } of old) {
+    const oldCalls = await listOldBodies(db, days, SWEEP_BATCH)
+    for (const { id, bodies } of oldCalls) {
       if (isDigest(bodies)) await blobs.remove(bodies).catch(ignoreMissingBlob)
       await forgetBodies(db, id)
     }
-    if (old.length < SWEEP_BATCH) return
+    if (oldCalls.length < SWEEP_BATCH) return
   }
 }
 

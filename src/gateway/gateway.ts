@@ -232,12 +232,12 @@ function resolveOperation(
   allowed: readonly Protocol[],
 ): { wire: WireProtocol; operation?: WireOperation } {
   const others = Object.values(wireProtocols).filter(({ protocol }) => !allowed.includes(protocol))
-  const known = [...allowed.map((protocol) => wireProtocols[protocol]), ...others]
-  for (const wire of known) {
+  const candidates = [...allowed.map((protocol) => wireProtocols[protocol]), ...others]
+  for (const wire of candidates) {
     const operation = wire.parseOperation(method, path)
     if (operation) return { wire, operation }
   }
-  return { wire: known[0] ?? wireProtocols['openai-chat'] }
+  return { wire: candidates[0] ?? wireProtocols['openai-chat'] }
 }
 
 /** Stores a refusal before it is answered, so that the ledger is complete when the program has ended. */

@@ -81,8 +81,8 @@ function resolveConnection(
   serve: (connection: Duplex) => boolean,
   onGone: () => void,
 ): ResumableConnection | number {
-  const known = connections.get(id)
-  if (known) return known
+  const existing = connections.get(id)
+  if (existing) return existing
   if (!isNew) return FRAME.unknown
   if (connections.size >= connectionsMax) return FRAME.unavailable
   const connection = new ResumableConnection(resumeMs, () => {

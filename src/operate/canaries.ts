@@ -94,9 +94,9 @@ type SelectedModel = ReturnType<typeof resolveModelTerms>
 
 /** Finds a model and its terms. Throws UnknownName, or ModelUnfit if the model does not support the level. */
 function resolveTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): SelectedModel {
-  const known = listPublicModels().filter(({ protocols }) => protocols.length > 0)
-  const model = known.find(({ catalogId }) => catalogId === models[role])
-  const names = known.map(({ catalogId }) => catalogId).join(', ')
+  const knownModels = listPublicModels().filter(({ protocols }) => protocols.length > 0)
+  const model = knownModels.find(({ catalogId }) => catalogId === models[role])
+  const names = knownModels.map(({ catalogId }) => catalogId).join(', ')
   if (!model) throw new UnknownName(`The catalog has no model ${models[role]}. Known: ${names}.`)
   return resolveModelTerms(model, level ?? model.defaultLevel, mini)
 }

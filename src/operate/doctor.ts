@@ -243,7 +243,7 @@ const listUnknownSettings = (environment: ConfigEnvironment): string[] =>
   )
 
 function describeUnknownSetting(name: string): Diagnosis {
-  const known = settingNames.filter((each) => each.startsWith('ASSAY_'))
+  const knownNames = settingNames.filter((each) => each.startsWith('ASSAY_'))
   const detail = `${name} is not a setting of this version and has no effect`
-  return note('settings', detail, `Remove it.${suggestName(name, known)}`)
+  return note('settings', detail, `Remove it.${suggestName(name, knownNames)}`)
 }

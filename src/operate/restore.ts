@@ -94,14 +94,14 @@ async function requireMasterKey(config: Config, { masterKeyId }: BackupManifest)
 
 /** Brings an empty database to the migrations of a copy, so that its tables have the same columns. */
 export async function prepareEmptyDatabase(database: Database, migrations: readonly string[]): Promise<void> {
-  const last = migrations.at(-1)
-  if (last === undefined) throw new BackupUnusable('The database to copy from was never migrated.')
+  const lastMigration = migrations.at(-1)
+  if (lastMigration === undefined) throw new BackupUnusable('The database to copy from was never migrated.')
   const filledTable = await withCopyClient(database, findFilledTable)
   if (filledTable !== undefined)
     throw new TargetNotEmpty(
       `The target database is not empty: its table ${filledTable} has rows. Name another data folder with --data, or another database with DATABASE_URL. Nothing was changed.`,
     )
-  const migrated = await migrateTo(database.db, last)
+  const migrated = await migrateTo(database.db, lastMigration)
   if (migrated.join() === migrations.join()) return
   throw new TargetNotEmpty(
     'The target database has newer tables than the data to copy. Use a new database. Nothing was changed.',

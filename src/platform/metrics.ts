@@ -58,8 +58,9 @@ export function createMetrics(): Metrics {
     },
     counter: (name, help, labelNames) => {
       // Several apps of one process share the registry.
-      const known = registry.getSingleMetric(name)
-      const counter = known instanceof Counter ? known : new Counter({ name, help, labelNames, registers: [registry] })
+      const existing = registry.getSingleMetric(name)
+      const counter =
+        existing instanceof Counter ? existing : new Counter({ name, help, labelNames, registers: [registry] })
       return (labels, by = 1) => counter.inc(labels, by)
     },
     text: async () => (await Promise.all(allRegistries.map((each) => each.metrics()))).join('\n'),

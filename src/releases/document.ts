@@ -117,12 +117,12 @@ export function buildDisclosure(
 
 /** Summarizes the resource limits of the canonical trials as minimum and maximum. */
 function summarizeResources(chosen: readonly SettingResult[]): ResourceSpans | null {
-  const known = chosen.flatMap(({ cells }) => cells.flatMap(({ resources }) => resources ?? []))
-  if (known.length === 0) return null
+  const recorded = chosen.flatMap(({ cells }) => cells.flatMap(({ resources }) => resources ?? []))
+  if (recorded.length === 0) return null
   return {
-    cpus: toSpan(known.map(({ cpus }) => cpus)),
-    memoryMb: toSpan(known.map(({ memoryMb }) => memoryMb)),
-    diskMb: toSpan(known.map(({ diskMb }) => diskMb)),
+    cpus: toSpan(recorded.map(({ cpus }) => cpus)),
+    memoryMb: toSpan(recorded.map(({ memoryMb }) => memoryMb)),
+    diskMb: toSpan(recorded.map(({ diskMb }) => diskMb)),
   }
 }
 
@@ -148,8 +148,8 @@ const minOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => M
 const maxOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.max(a, b))
 
 function listHarnessVersions(cohorts: readonly { harness: string; harnessVersion: string }[]) {
-  const all = cohorts.map(({ harness, harnessVersion: version }) => ({ harness, version }))
-  const byText = new Map(all.map((each) => [`${each.harness} ${each.version}`, each]))
+  const versions = cohorts.map(({ harness, harnessVersion: version }) => ({ harness, version }))
+  const byText = new Map(versions.map((each) => [`${each.harness} ${each.version}`, each]))
   return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each)
 }
 

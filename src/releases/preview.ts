@@ -50,9 +50,9 @@ export function selectResults(
   settingIds: readonly string[] | undefined,
 ): SettingResult[] {
   if (!settingIds) return results.filter(({ reason }) => reason === undefined)
-  const known = new Set(results.map(({ id }) => id))
+  const knownIds = new Set(results.map(({ id }) => id))
   const errors = settingIds
-    .filter((id) => !known.has(id))
+    .filter((id) => !knownIds.has(id))
     .map((id) => ({ pointer: '/query/setting', code: 'unknown_setting', message: `Unknown setting ${id}` }))
   if (errors[0]) throw new Problem(invalidRequest, errors[0].message, { errors })
   return results.filter(({ id, reason }) => settingIds.includes(id) && reason === undefined)

@@ -200,9 +200,9 @@ async function loadPrices(db: Db, workspaceId: string, chosen: SettingResult[]):
   const trials = chosen.flatMap(({ cells }) => cells.map(({ trial }) => trial))
   const frozen = await listTrialPrices(db, workspaceId, trials)
   const models = [...new Set(chosen.map(({ model }) => model.catalogId))].sort()
-  const last = frozen.map(({ to }) => to.getTime()).reduce((a, b) => Math.max(a, b), 0)
+  const newestTime = frozen.map(({ to }) => to.getTime()).reduce((a, b) => Math.max(a, b), 0)
   return {
-    at: last === 0 ? null : new Date(last).toISOString(),
+    at: newestTime === 0 ? null : new Date(newestTime).toISOString(),
     models: models.flatMap((catalogId): Release['prices']['models'] => {
       const modelPrices = frozen.filter((each) => each.catalogId === catalogId)
       if (modelPrices.length === 0) return [{ catalogId, prices: null, from: null, to: null }]

@@ -124,9 +124,9 @@ export type PublisherHead = {
 
 /** Lists the current releases of all publishers under a repository name. */
 export async function listHeads(db: Db, owner: string, name: string): Promise<PublisherHead[]> {
-  const found = await rows.listHeadRows(db, owner, name)
+  const headRows = await rows.listHeadRows(db, owner, name)
   const findRelation = await loadOwnerRelations(db, owner, name)
-  return found.map((row) => {
+  return headRows.map((row) => {
     const { isOwn, endorsed } = findRelation(row.workspace_id)
     return { row, release: parseDocument(row), picks: parsePicks(row), isOwn, endorsed }
   })

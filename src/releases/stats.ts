@@ -76,10 +76,10 @@ function computeAccuracy(cells: readonly ResultCell[]): Pick<SettingStats, 'pass
 
 /** Averages the usage of the canonical trials. Null if the usage of one is unknown. */
 function averageUsage(cells: readonly ResultCell[]): Pick<SettingStats, 'usagePerTask' | 'cacheHitRate'> {
-  const known = cells.flatMap(({ usage }) => (usage ? [usage] : []))
-  if (known.length === 0 || known.length < cells.length) return { usagePerTask: null, cacheHitRate: null }
-  const total = (name: keyof OutcomeUsage): number => sum(known.map((usage) => usage[name]))
-  const mean = (name: keyof OutcomeUsage): number => total(name) / known.length
+  const usages = cells.flatMap(({ usage }) => (usage ? [usage] : []))
+  if (usages.length === 0 || usages.length < cells.length) return { usagePerTask: null, cacheHitRate: null }
+  const total = (name: keyof OutcomeUsage): number => sum(usages.map((usage) => usage[name]))
+  const mean = (name: keyof OutcomeUsage): number => total(name) / usages.length
   const inputTokens = total('input') + total('cacheRead') + total('cacheWrite')
   return {
     usagePerTask: {
@@ -95,9 +95,11 @@ function averageUsage(cells: readonly ResultCell[]): Pick<SettingStats, 'usagePe
 
 /** Returns the median duration of the agent in the canonical trials. Null if the duration of one is unknown. */
 function computeMedianSeconds(cells: readonly ResultCell[]): number | null {
-  const known = cells.flatMap(({ agentSeconds }) => (agentSeconds === null ? [] : [agentSeconds])).sort((a, b) => a - b)
-  const [low, high] = [known[Math.floor((known.length - 1) / 2)], known[Math.floor(known.length / 2)]]
-  return low === undefined || high === undefined || known.length < cells.length ? null : (low + high) / 2
+  const seconds = cells
+    .flatMap(({ agentSeconds }) => (agentSeconds === null ? [] : [agentSeconds]))
+    .sort((a, b) => a - b)
+  const [low, high] = [seconds[Math.floor((seconds.length - 1) / 2)], seconds[Math.floor(seconds.length / 2)]]
+  return low === undefined || high === undefined || seconds.length < cells.length ? null : (low + high) / 2
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0)

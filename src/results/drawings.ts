@@ -121,14 +121,14 @@ function drawSteps(frontier: readonly ReleaseSetting[], x: Axis['x']): string {
 function drawPoint(setting: ReleaseSetting, x: Axis['x']): string {
   const { id, accuracy, costPerTaskUsd, onFrontier, stats } = setting
   const { ci95 } = stats
-  const at = x(costPerTaskUsd)
+  const pointX = x(costPerTaskUsd)
   const name = `${markCustom(truncate(id, 80), setting)}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
   return buildElement(
     'g',
     {},
     buildElement('title', {}, escapeXml(name)),
-    ci95 ? buildElement('line', { class: 'bar', x1: at, x2: at, y1: toY(ci95.low), y2: toY(ci95.high) }) : '',
-    buildElement('circle', { class: onFrontier ? 'on' : 'off', cx: at, cy: toY(accuracy), r: 5 }),
+    ci95 ? buildElement('line', { class: 'bar', x1: pointX, x2: pointX, y1: toY(ci95.low), y2: toY(ci95.high) }) : '',
+    buildElement('circle', { class: onFrontier ? 'on' : 'off', cx: pointX, cy: toY(accuracy), r: 5 }),
   )
 }
 
@@ -176,24 +176,24 @@ const BADGE_LABEL_MAX = 32
 /** Draws a badge with the most accurate setting of the frontier. */
 export function drawBadge(release: Release): string {
   const best = findMostAccurate(release)
-  const right = best
+  const rightText = best
     ? `${markCustom(truncate(best.model.label, BADGE_LABEL_MAX), best)} ${formatPercent(best.accuracy)} · ${formatUsd(best.costPerTaskUsd)}/task`
     : 'no frontier'
-  const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
-  const [leftWidth, rightWidth] = [measureWidthPx(left), measureWidthPx(right)]
-  const title = `${truncate(release.repository.fullName, 60)}: ${right}`
+  const leftText = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
+  const [leftWidth, rightWidth] = [measureWidthPx(leftText), measureWidthPx(rightText)]
+  const title = `${truncate(release.repository.fullName, 60)}: ${rightText}`
   return buildSvg({ width: leftWidth + rightWidth, height: BADGE_HEIGHT, role: 'img', 'aria-label': title }, [
     buildElement('title', {}, escapeXml(title)),
     buildElement('rect', { width: leftWidth, height: BADGE_HEIGHT, rx: 3, fill: DARK }),
     buildElement('rect', { x: leftWidth, width: rightWidth, height: BADGE_HEIGHT, rx: 3, fill: GREEN }),
     buildElement('rect', { x: leftWidth - 3, width: 6, height: BADGE_HEIGHT, fill: DARK }),
-    buildElement('g', FONT, drawText(left, 0, leftWidth), drawText(right, leftWidth, rightWidth)),
+    buildElement('g', FONT, drawText(leftText, 0, leftWidth), drawText(rightText, leftWidth, rightWidth)),
   ])
 }
 
 function findMostAccurate({ frontier, settings }: Release): ReleaseSetting | undefined {
-  const all = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
-  return all.reduce<ReleaseSetting | undefined>(
+  const frontierSettings = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
+  return frontierSettings.reduce<ReleaseSetting | undefined>(
     (best, each) => (!best || each.passed * best.tasks > best.passed * each.tasks ? each : best),
     undefined,
   )

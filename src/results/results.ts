@@ -94,10 +94,10 @@ export const listReleasePicks = async (db: Db, { owner, name }: RepositoryName, 
 async function readLine(db: Db, repository: RepositoryName, publisher: string | undefined): Promise<LineRow> {
   const lines = await readLines(db, repository)
   const login = publisher?.toLowerCase()
-  const found = login === undefined ? lines[0] : lines.find((line) => line.publisher.toLowerCase() === login)
-  if (!found)
+  const selected = login === undefined ? lines[0] : lines.find((line) => line.publisher.toLowerCase() === login)
+  if (!selected)
     throw new Problem(notFound, `${publisher} has not published results for ${repository.owner}/${repository.name}.`)
-  return found
+  return selected
 }
 
 export async function renderDrawing(

@@ -69,10 +69,10 @@ export function createCachedAnswers(
 ): ServerDeps['findCached'] {
   const reads = new Map([...CACHED_READS, ...others.map((read) => [read.endpoint.id, read] as const)])
   return (target, acceptEncoding) => {
-    const found = cache.find(target, chooseEncoding(acceptEncoding))
-    const read = found && reads.get(found.operation)
+    const cachedBody = cache.find(target, chooseEncoding(acceptEncoding))
+    const read = cachedBody && reads.get(cachedBody.operation)
     if (!read) return undefined
-    const { body, etag, encoding } = found.encoded
+    const { body, etag, encoding } = cachedBody.encoded
     return { endpoint: read.endpoint, cached: { body, etag, type: read.type }, headers: read.headers[encoding] }
   }
 }

@@ -155,8 +155,8 @@ const TICKS_MAX = 6
 function listTicks(least: number, most: number): number[] {
   const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))]
   const powers = Array.from({ length: last - first + 1 }, (_, step) => 10 ** (first + step))
-  const all = powers.flatMap((power) => [1, 2, 5].map((digit) => Number((digit * power).toPrecision(1))))
-  const inside = all.filter((usd) => usd >= least * 0.99 && usd <= most * 1.01)
+  const amounts = powers.flatMap((power) => [1, 2, 5].map((digit) => Number((digit * power).toPrecision(1))))
+  const inside = amounts.filter((usd) => usd >= least * 0.99 && usd <= most * 1.01)
   return inside.filter((_, index) => index % Math.ceil(inside.length / TICKS_MAX) === 0)
 }
 

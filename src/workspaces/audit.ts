@@ -29,10 +29,10 @@ export const toAuditActor = (caller: KeyCaller, requestId?: string): AuditActor 
 /** Appends an event to the workspace's hash chain, in the transaction of the action itself. */
 export async function record(tx: Db, entry: AuditEntry): Promise<void> {
   await lock(tx, `audit ${entry.workspaceId}`)
-  const last = await findAuditHead(tx, entry.workspaceId)
+  const head = await findAuditHead(tx, entry.workspaceId)
   const link = {
     workspace_id: entry.workspaceId,
-    sequence: (last?.sequence ?? 0) + 1,
+    sequence: (head?.sequence ?? 0) + 1,
     at: new Date(),
     actor: entry.actor,
     action: entry.action,
@@ -43,7 +43,7 @@ export async function record(tx: Db, entry: AuditEntry): Promise<void> {
   await insertAuditEvent(tx, {
     ...link,
     detail: JSON.stringify(detail),
-    hash: computeChainHash(last?.hash, link, detail),
+    hash: computeChainHash(head?.hash, link, detail),
   })
 }
 

@@ -82,9 +82,9 @@ export const toResults = (grid: TrialGrid): SettingResults[] =>
   })
 
 function sumCell(grid: TrialGrid, { setting, task }: Omit<GridCell, 'attempt'>, results: SettingResults): void {
-  const first = (setting * grid.tasks + task) * grid.attempts
+  const firstIndex = (setting * grid.tasks + task) * grid.attempts
   let [trials, passes] = [0, 0]
-  for (let index = first; index < first + grid.attempts; index++) {
+  for (let index = firstIndex; index < firstIndex + grid.attempts; index++) {
     const outcome = grid.outcomes[index]
     if (outcome === OUTCOMES.none) continue
     const pass = outcome === OUTCOMES.passed ? 1 : 0

@@ -104,9 +104,9 @@ export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, da
   for (const { comparison, ordinal } of expired) {
     // The trial is locked, because a resumed comparison may have replaced the artifacts since they were listed.
     await transact(db, async (tx) => {
-      const old = await lockOldArtifacts(tx, { comparison, ordinal }, days)
-      if (isDigest(old?.artifacts)) await blobs.remove(old.artifacts).catch(ignoreMissingBlob)
-      if (old) await clearArtifacts(tx, { comparison, ordinal })
+      const oldTrial = await lockOldArtifacts(tx, { comparison, ordinal }, days)
+      if (isDigest(oldTrial?.artifacts)) await blobs.remove(oldTrial.artifacts).catch(ignoreMissingBlob)
+      if (oldTrial) await clearArtifacts(tx, { comparison, ordinal })
     })
   }
   return expired.length

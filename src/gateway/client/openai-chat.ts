@@ -104,11 +104,11 @@ type StreamedCall = { id: string; name: string; arguments: string[] }
 /** Joins the parts of tool calls. Parts of one call have the same index; a part without one continues the last call. */
 function assembleCalls(parts: readonly JsonObject[]): JsonObject[] {
   const calls = new Map<number, StreamedCall>()
-  let last = 0
+  let lastIndex = 0
   for (const part of parts) {
-    const index = typeof part.index === 'number' ? part.index : last
+    const index = typeof part.index === 'number' ? part.index : lastIndex
     if (calls.size >= CALLS_MAX && !calls.has(index)) continue
-    last = index
+    lastIndex = index
     const { name, arguments: given } = objectOf(part.function)
     const call = calls.get(index) ?? { id: '', name: '', arguments: [] }
     calls.set(index, call)

@@ -202,16 +202,16 @@ function findServerSideTools(body: JsonObject): string[] {
  * documents.
  */
 function listBlocks(body: JsonObject): JsonObject[] {
-  const found: JsonObject[] = []
+  const blocks: JsonObject[] = []
   // Iterative, because untrusted input may be nested deeply enough to overflow the stack.
   const messages = listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
   const pending = [...listOf(body.system), ...messages]
   for (let block = pending.pop(); block !== undefined; block = pending.pop()) {
     const { content, source } = objectOf(block)
-    found.push(objectOf(block))
+    blocks.push(objectOf(block))
     for (const each of [...listOf(content), ...listOf(objectOf(source).content)]) pending.push(each)
   }
-  return found
+  return blocks
 }
 
 /** Lists media that the provider would fetch or already stores, and files for its containers. */

@@ -246,19 +246,19 @@ const isRefused = ({ finish_reason, message, delta }: JsonObject): boolean =>
   finish_reason === 'content_filter' || textOf({ ...objectOf(message), ...objectOf(delta) }.refusal) !== null
 
 function parseUsage(usage: JsonObject): Usage | undefined {
-  const all = tokensOf(usage.prompt_tokens)
+  const inputTokens = tokensOf(usage.prompt_tokens)
   const completion = tokensOf(usage.completion_tokens)
-  if (all === undefined || completion === undefined) return undefined
+  if (inputTokens === undefined || completion === undefined) return undefined
 
   const details = objectOf(usage.prompt_tokens_details)
   const read = details.cached_tokens ?? usage.cached_tokens ?? usage.prompt_cache_hit_tokens
   const written = details.cache_write_tokens ?? details.cache_creation_input_tokens
   const reasoning = tokensOf(objectOf(usage.completion_tokens_details).reasoning_tokens) ?? 0
   // Most providers count reasoning as part of the completion. The total reveals those that do not.
-  const isReasoningSeparate = reasoning > 0 && usage.total_tokens === all + completion + reasoning
+  const isReasoningSeparate = reasoning > 0 && usage.total_tokens === inputTokens + completion + reasoning
   const output = isReasoningSeparate ? completion + reasoning : completion
   return {
-    ...splitInput(all, tokensOf(read) ?? 0, tokensOf(written) ?? 0),
+    ...splitInput(inputTokens, tokensOf(read) ?? 0, tokensOf(written) ?? 0),
     cacheWrite1h: 0,
     output,
     reasoning: Math.min(reasoning, output),

@@ -201,14 +201,14 @@ const isRefused = ({ output, incomplete_details: details }: JsonObject): boolean
     .some((part) => objectOf(part).type === 'refusal')
 
 function parseUsage(usage: JsonObject): Usage | undefined {
-  const all = tokensOf(usage.input_tokens)
+  const inputTokens = tokensOf(usage.input_tokens)
   const output = tokensOf(usage.output_tokens)
-  if (all === undefined || output === undefined) return undefined
+  if (inputTokens === undefined || output === undefined) return undefined
 
   const details = objectOf(usage.input_tokens_details)
   const reasoning = tokensOf(objectOf(usage.output_tokens_details).reasoning_tokens) ?? 0
   return {
-    ...splitInput(all, tokensOf(details.cached_tokens) ?? 0, tokensOf(details.cache_write_tokens) ?? 0),
+    ...splitInput(inputTokens, tokensOf(details.cached_tokens) ?? 0, tokensOf(details.cache_write_tokens) ?? 0),
     cacheWrite1h: 0,
     output,
     reasoning: Math.min(reasoning, output),

@@ -27,8 +27,8 @@ export async function readGranteeTotals(
   workspaceId: string,
   grantees: readonly string[],
 ): Promise<Map<string, GranteeTotals>> {
-  const found = await spendRows.listGranteeTotals(db, workspaceId, grantees)
-  return new Map(found.map((spend) => [spend.grantee, spend]))
+  const totals = await spendRows.listGranteeTotals(db, workspaceId, grantees)
+  return new Map(totals.map((spend) => [spend.grantee, spend]))
 }
 
 /** Spend that has not been counted for this long is taken over from the job that should have counted it. */
@@ -56,6 +56,6 @@ export async function listFrozenPrices(
   workspaceId: string,
   grantees: readonly string[],
 ): Promise<FrozenPrices[]> {
-  const found = await spendRows.listFrozenPrices(db, workspaceId, grantees)
-  return found.map(({ prices, ...row }) => ({ ...row, prices: Prices.safeParse(prices).data ?? null }))
+  const priceRows = await spendRows.listFrozenPrices(db, workspaceId, grantees)
+  return priceRows.map(({ prices, ...row }) => ({ ...row, prices: Prices.safeParse(prices).data ?? null }))
 }

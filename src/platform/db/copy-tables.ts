@@ -58,12 +58,12 @@ function sortByReferences(tables: TableColumns[], references: TableReference[]):
   const sorted: TableColumns[] = []
   const remaining = new Map(tables.map((table) => [table.name, table]))
   while (remaining.size > 0) {
-    const next = [...remaining.values()].filter(
+    const ready = [...remaining.values()].filter(
       ({ name }) => !references.some(({ table, target }) => table === name && remaining.has(target)),
     )
-    if (next.length === 0) throw new Error(`The tables ${[...remaining.keys()].join(', ')} refer to each other.`)
-    for (const table of next) remaining.delete(table.name)
-    sorted.push(...next)
+    if (ready.length === 0) throw new Error(`The tables ${[...remaining.keys()].join(', ')} refer to each other.`)
+    for (const table of ready) remaining.delete(table.name)
+    sorted.push(...ready)
   }
   return sorted
 }

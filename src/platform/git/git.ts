@@ -227,9 +227,9 @@ function createBufferedReader(stream: AsyncGenerator<Buffer, void, undefined>): 
       chunks.push(chunk)
       length += chunk.length
     }
-    const all = chunks.length === 1 ? buffered : Buffer.concat(chunks)
-    buffered = all.subarray(bytes)
-    return all.subarray(0, bytes)
+    const available = chunks.length === 1 ? buffered : Buffer.concat(chunks)
+    buffered = available.subarray(bytes)
+    return available.subarray(0, bytes)
   }
   return {
     take,

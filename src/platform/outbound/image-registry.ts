@@ -5,11 +5,11 @@ import { type AllowedHost, coversHost, hostOf, isPublicAddress, mayBePublic } fr
 /** Returns the registry that an image reference names. Undefined: Docker's default registry. */
 function parseRegistry(reference: string): { host: string; port: number } | 'invalid' | undefined {
   const slash = reference.indexOf('/')
-  const first = reference.slice(0, Math.max(0, slash))
+  const firstPart = reference.slice(0, Math.max(0, slash))
   // Docker reads the first part as a host only if it is localhost, has a dot, a colon or brackets, or is not lower case.
-  if (first !== 'localhost' && !/[.:[\]]/.test(first) && first === first.toLowerCase()) return undefined
+  if (firstPart !== 'localhost' && !/[.:[\]]/.test(firstPart) && firstPart === firstPart.toLowerCase()) return undefined
   // Other spellings of an address, such as 0x7f.1, are read as programs would connect to them.
-  const url = URL.parse(`https://${first}/`)
+  const url = URL.parse(`https://${firstPart}/`)
   return url ? { host: hostOf(url).replace(/\.$/, ''), port: Number(url.port || 443) } : 'invalid'
 }
 

@@ -95,12 +95,12 @@ export function createOutbound(options: Partial<OutboundDeps> = {}): Outbound {
   }
   return {
     async fetch(url, init) {
-      const first = await buildFirstHop(url, init)
+      const firstHop = await buildFirstHop(url, init)
       const toTimeoutError = () =>
-        new OutboundFailed('timed_out', first.url, 'no complete answer within the time allowed')
+        new OutboundFailed('timed_out', firstHop.url, 'no complete answer within the time allowed')
       const deadline = startDeadline(init.timeoutMs ?? TIMEOUT_MS, toTimeoutError, init.signal ?? undefined)
       try {
-        return await followRedirects(deps, first, init, deadline)
+        return await followRedirects(deps, firstHop, init, deadline)
       } catch (error) {
         deadline.clear()
         throw deadline.signal.aborted ? deadline.signal.reason : error
@@ -342,7 +342,7 @@ type BodyLimits = {
 function limitBody(body: ReadableStream<Uint8Array>, limits: BodyLimits): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytes = 0
-  const next = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+  const readNext = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     const { done, value } = await reader.read()
     if (done) return end(controller)
     bytes += value.byteLength
@@ -360,7 +360,7 @@ function limitBody(body: ReadableStream<Uint8Array>, limits: BodyLimits): Readab
   return new ReadableStream<Uint8Array>(
     {
       pull: (controller) =>
-        next(controller).catch(async (error: unknown) => {
+        readNext(controller).catch(async (error: unknown) => {
           await stop(error)
           throw limits.toError(error)
         }),

@@ -23,8 +23,8 @@ export async function resolvePublicHost(
 }
 
 export async function resolveName(host: string): Promise<string[]> {
-  const found = await lookup(host, { all: true })
-  return found.map(({ address }) => address)
+  const resolved = await lookup(host, { all: true })
+  return resolved.map(({ address }) => address)
 }
 
 const CACHED_MS = 15_000
@@ -32,14 +32,14 @@ const NAMES_MAX = 1000
 
 /** Caches lookups, for callers that need the same few names many times a second. */
 export function cacheLookups(resolve: Resolve): Resolve {
-  const known = new Map<string, { addresses: Promise<string[]>; until: number }>()
+  const cache = new Map<string, { addresses: Promise<string[]>; until: number }>()
   return (host) => {
-    const found = known.get(host)
-    if (found && found.until > Date.now()) return found.addresses
-    if (known.size >= NAMES_MAX) known.clear()
+    const cached = cache.get(host)
+    if (cached && cached.until > Date.now()) return cached.addresses
+    if (cache.size >= NAMES_MAX) cache.clear()
     const addresses = resolve(host)
-    known.set(host, { addresses, until: Date.now() + CACHED_MS })
-    addresses.catch(() => known.delete(host)) // Failures are not cached.
+    cache.set(host, { addresses, until: Date.now() + CACHED_MS })
+    addresses.catch(() => cache.delete(host)) // Failures are not cached.
     return addresses
   }
 }

@@ -170,8 +170,9 @@ export const ownAccount = (): OsAccount => ({ uid: process.geteuid?.() ?? -1, gi
 export async function findUnprivileged(): Promise<OsAccount | undefined> {
   const text = (await readFile('/etc/passwd', 'utf8').catch(ignoreCode('ENOENT'))) ?? ''
   const lines = text.split('\n').map((line) => line.split(':'))
-  const found = UNPRIVILEGED.map((name) => lines.find(([first]) => first === name)).find((line) => line !== undefined)
-  return found && { uid: Number(found[2]), gid: Number(found[3]) }
+  const account = UNPRIVILEGED.map((name) => lines.find(([first]) => first === name)).find((line) => line !== undefined)
+  const [, , uid, gid] = account ?? []
+  return account && { uid: Number(uid), gid: Number(gid) }
 }
 
 /** Returns true if the user id has an account. Containers may run without one, which initdb refuses. */
@@ -184,8 +185,8 @@ export function hasAccount(account: OsAccount): boolean {
 }
 
 async function findOwner(path: string): Promise<OsAccount | undefined> {
-  const found = await stat(path).catch(ignoreCode('ENOENT'))
-  return found && { uid: found.uid, gid: found.gid }
+  const stats = await stat(path).catch(ignoreCode('ENOENT'))
+  return stats && { uid: stats.uid, gid: stats.gid }
 }
 
 /** Changes the owner of a tree. The top comes last, so that an interrupted change is detected and repeated. */

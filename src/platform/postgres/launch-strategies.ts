@@ -43,18 +43,18 @@ async function listStrategies(): Promise<LaunchStrategy[]> {
   const self = ownAccount()
   if (self.uid !== 0 && hasAccount(self)) return [{ name: 'directly', owner: self, prefix: [] }]
 
-  const other = await findUnprivileged()
-  if (other === undefined) return []
+  const unprivileged = await findUnprivileged()
+  if (unprivileged === undefined) return []
 
-  const namespace = { name: 'user namespace', owner: self, prefix: namespacePrefix(other) }
+  const namespace = { name: 'user namespace', owner: self, prefix: namespacePrefix(unprivileged) }
   if (self.uid !== 0) return [namespace]
   return [
     namespace,
-    { name: 'setpriv', owner: other, prefix: setprivPrefix(other) },
-    { name: `user id ${other.uid}`, owner: other, prefix: [], changesUser: true },
+    { name: 'setpriv', owner: unprivileged, prefix: setprivPrefix(unprivileged) },
+    { name: `user id ${unprivileged.uid}`, owner: unprivileged, prefix: [], changesUser: true },
     {
-      name: `user id ${other.uid}, copied programs`,
-      owner: other,
+      name: `user id ${unprivileged.uid}, copied programs`,
+      owner: unprivileged,
       prefix: [],
       changesUser: true,
       copiesBinaries: true,

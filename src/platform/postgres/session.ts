@@ -64,8 +64,8 @@ async function openSession(connection: PostgresConnection): Promise<PresenceSess
 }
 
 async function ensureDatabase(client: Client, name: string): Promise<void> {
-  const found = await client.query('select from pg_database where datname = $1', [name])
-  if (found.rowCount === 1) return
+  const existing = await client.query('select from pg_database where datname = $1', [name])
+  if (existing.rowCount === 1) return
   await client.query(`create database ${client.escapeIdentifier(name)}`).catch((error) => {
     if (error.code !== DUPLICATE_DATABASE) throw error
   })

@@ -18,7 +18,10 @@ const FILE_ERRORS: Record<string, { reason: string; advice: string }> = {
 /** Converts file errors. Any other error is a bug and is returned unchanged. */
 export function toUnavailable(error: unknown, folder: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return error
-  const known = FILE_ERRORS[String(error.code)] ?? { reason: error.message, advice: 'Choose another folder' }
+  const explanation = FILE_ERRORS[String(error.code)] ?? { reason: error.message, advice: 'Choose another folder' }
   const path = 'path' in error ? String(error.path) : folder
-  return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${known.reason} (${path}).`, known.advice)
+  return new PostgresUnavailable(
+    `PostgreSQL cannot use the folder ${folder}: ${explanation.reason} (${path}).`,
+    explanation.advice,
+  )
 }
