@@ -58,11 +58,11 @@ export const apiVersion = (name: string): CredentialField => ({
 
 export const optional = (field: CredentialField): CredentialField => ({ ...field, required: false })
 
-/** A certificate or key in PEM format. */
-export const pem = (name: string, secret: boolean): CredentialField => ({
+/** A certificate or private key in PEM format. */
+export const pem = (name: string, kind: 'certificate' | 'private key'): CredentialField => ({
   name,
   required: false,
-  secret,
+  secret: kind === 'private key',
   multiline: true,
   findProblem: (value) => (value.startsWith('-----BEGIN ') ? undefined : 'must be PEM text: -----BEGIN …'),
 })

@@ -171,7 +171,7 @@ export const providers: readonly ProviderDefinition[] = [
   {
     kind: 'sandbox',
     provider: 'docker',
-    fields: [engineAddress('host'), pem('ca', false), pem('cert', false), pem('key', true)],
+    fields: [engineAddress('host'), pem('ca', 'certificate'), pem('cert', 'certificate'), pem('key', 'private key')],
     builtin: 'Docker engine of this server',
     check: checkDocker,
   },

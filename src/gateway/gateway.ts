@@ -1,10 +1,9 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { newId } from '../platform/ids.ts'
-import { handleInSequence } from '../platform/listen.ts'
+import { handleInSequence, toListeningUrl } from '../platform/listen.ts'
 import { makeCall } from './call.ts'
 import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context.ts'
 import { type ClientResponse, wrapResponse } from './client-response.ts'
@@ -176,13 +175,8 @@ async function listen(server: Server, { host, port }: ListenAddress): Promise<st
     server.once('error', reject)
     server.listen({ port, host, backlog: BACKLOG_MAX }, resolve)
   })
-  const address = server.address()
-  if (!isBound(address)) throw new Error('The gateway has no listening address')
-  return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`
+  return toListeningUrl(server)
 }
-
-const isBound = (address: AddressInfo | string | null): address is AddressInfo =>
-  typeof address === 'object' && address !== null
 
 type RunningGateway = { runtime: GatewayRuntime; tunnels: Tunnels; calls: Set<Promise<void>> }
 

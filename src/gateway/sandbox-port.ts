@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { hasCode } from '../platform/errors.ts'
+import { hostOf } from '../platform/outbound/url-rules.ts'
 import { buildFrame, FRAME } from '../sandboxes/resumable-protocol.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
@@ -152,7 +153,7 @@ async function openTunnel(connectRequest: ClientRequest, client: Socket): Promis
 
 function newConnectRequest(url: URL, tunnelSecret: string, target: string): ClientRequest {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(url)
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
   const headers = { 'proxy-authorization': `Bearer ${tunnelSecret}` }
   return request({ method: 'CONNECT', host, port, path: target, headers, agent: false })

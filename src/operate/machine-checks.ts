@@ -88,8 +88,10 @@ async function diagnoseOwnFolder(name: string, path: string, mode: number): Prom
   return pass(name, `${path}, writable, closed to others`)
 }
 
-const isWritable = (path: string): Promise<boolean> =>
-  access(path, constants.W_OK | constants.X_OK).then(
+const isWritable = (path: string): Promise<boolean> => canAccess(path, constants.W_OK | constants.X_OK)
+
+const canAccess = (path: string, mode: number): Promise<boolean> =>
+  access(path, mode).then(
     () => true,
     () => false,
   )
@@ -173,11 +175,7 @@ export const diagnosePrograms = (searchPath: string): Promise<Diagnosis[]> =>
 async function findCommand(command: string, searchPath: string): Promise<string | undefined> {
   for (const folder of searchPath.split(delimiter).filter((each) => each !== '')) {
     const path = join(folder, command)
-    const isExecutable = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    )
-    if (isExecutable) return path
+    if (await canAccess(path, constants.X_OK)) return path
   }
   return undefined
 }

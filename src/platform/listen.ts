@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 
 /** Time after which a connection is closed if its client has read nothing of a waiting answer. */
 const UNREAD_MS = 60_000
@@ -31,11 +31,7 @@ export async function listen(
     server.once('error', (error) => reject(toListenError(error, host, port)))
     server.listen(port, host, resolve)
   })
-  const { port: boundPort, address, family } = readBoundAddress(server)
-  return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${boundPort}`,
-    stop: (graceMs) => stop(server, graceMs),
-  }
+  return { url: toListeningUrl(server), stop: (graceMs) => stop(server, graceMs) }
 }
 
 /** Closes an inactive connection if its client leaves an answer unread. Otherwise it may be waiting for a slow handler. */
@@ -43,10 +39,11 @@ function endIfUnread(socket: Socket): void {
   if (socket.writableLength > 0) socket.destroy()
 }
 
-function readBoundAddress(server: Server): AddressInfo {
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The server is not listening on a TCP address.')
-  return address
+/** Returns the URL of a server that listens on a TCP port, which may have been chosen by the system. */
+export function toListeningUrl(server: Server): string {
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') throw new Error('The server is not listening on a TCP port.')
+  return `http://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`
 }
 
 function toListenError(error: NodeJS.ErrnoException, host: string, port: number): Error {

@@ -35,7 +35,7 @@ export class GitFailed extends Error {
   readonly stderr: string
   readonly timedOut: boolean
 
-  constructor(stderr: string, timedOut: boolean) {
+  constructor(stderr: string, { timedOut = false } = {}) {
     super(timedOut ? 'git took longer than allowed.' : `git failed: ${toLastLine(stderr) || 'it was killed'}.`)
     this.stderr = stderr
     this.timedOut = timedOut
@@ -51,7 +51,7 @@ export async function runGit(location: GitLocation, args: readonly string[], opt
   let bytes = 0
   for await (const chunk of streamGit(location, args, options)) {
     bytes += chunk.length
-    if (bytes > OUTPUT_BYTES_MAX) throw new GitFailed('too much output', false)
+    if (bytes > OUTPUT_BYTES_MAX) throw new GitFailed('too much output')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -76,7 +76,7 @@ export async function* streamGit(
     for await (const chunk of child.stdout) yield chunk
     const { code, stderr } = await ended
     signal.throwIfAborted()
-    if (code !== 0) throw new GitFailed(stderr, deadline.aborted)
+    if (code !== 0) throw new GitFailed(stderr, { timedOut: deadline.aborted })
     await inputSent
   } finally {
     child.kill('SIGKILL')
@@ -200,7 +200,7 @@ export async function* readBlobs<F extends { id: string }>(
     for (const file of files) {
       const line = await reader.line()
       const size = BLOB_HEADER.exec(line)?.[1]
-      if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`, false)
+      if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`)
       const content = await reader.take(Number(size))
       await reader.take(1) // The line break after the content.
       yield { ...file, content }
@@ -216,7 +216,7 @@ function createBufferedReader(stream: AsyncGenerator<Buffer, void, undefined>): 
   let buffered: Buffer = Buffer.alloc(0)
   const readChunk = async (): Promise<Buffer> => {
     const { value, done } = await stream.next()
-    if (done || !value) throw new GitFailed('unexpected end of output', false)
+    if (done || !value) throw new GitFailed('unexpected end of output')
     return value
   }
   const take = async (bytes: number): Promise<Buffer> => {

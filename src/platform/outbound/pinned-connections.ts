@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
+import { toListeningUrl } from '../listen.ts'
 
 export type AgentFor = (addresses: readonly string[]) => Dispatcher
 
@@ -70,7 +71,7 @@ export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
-    proxyUrl: `http://127.0.0.1:${readPort(server)}`,
+    proxyUrl: toListeningUrl(server),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       server.closeAllConnections()
@@ -96,10 +97,4 @@ function forward(client: Duplex, server: Socket): void {
   })
   client.once('close', () => server.destroy())
   server.once('close', () => client.end())
-}
-
-function readPort(server: Server): number {
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The proxy is not listening on a TCP port.')
-  return address.port
 }
