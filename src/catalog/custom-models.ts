@@ -54,6 +54,7 @@ export async function addModel(
   })
 }
 
+/** Lists one page of the custom models of a workspace, as the API shows them. */
 export async function listModelPage(db: Db, workspaceId: string, page: Page) {
   const modelRows = await rows.listModelRows(db, workspaceId, page)
   const { items, nextCursor } = toPage(modelRows, page.limit, toCustomModel, (row) => ({
@@ -82,6 +83,7 @@ export async function removeModel(
 
 const MODELS_MAX = 1000
 
+/** Lists the custom models of a workspace as models of its catalog. */
 export async function listCustomModels(db: Db, workspaceId: string): Promise<Model[]> {
   return (await rows.listModelRows(db, workspaceId, { limit: MODELS_MAX })).map(toModel)
 }

@@ -25,6 +25,7 @@ export type Model = {
   cloud?: Cloud | undefined
 }
 
+/** Selects the properties of a model that a harness may depend on. */
 export const toTraits = ({ name, provider, protocols, contextTokens, outputTokens }: Model): ModelTraits => ({
   model: name,
   provider,

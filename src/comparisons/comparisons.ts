@@ -154,6 +154,7 @@ export async function readComparisonOfTrial(db: Db, workspaceId: string, trialId
   return { row, scope: toScope(row) }
 }
 
+/** Reads the status without statistics and answer. Throws not found if there is no row. */
 export async function readStatus(db: Db, row: rows.ComparisonRow | undefined): Promise<Comparison> {
   const [status] = row ? await buildStatuses(db, [row]) : []
   if (!status) throw new Problem(notFound, 'Comparison not found')
@@ -273,5 +274,6 @@ const toSettingFacts = (row: SettingRow): SettingFacts => ({
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
   rows.hasOpenSettings(db, workspaceId, { catalog_id: catalogId })
 
+/** Returns true if an open comparison uses the harness. */
 export const isHarnessInUse = (db: Db, workspaceId: string, harness: string): Promise<boolean> =>
   rows.hasOpenSettings(db, workspaceId, { harness })

@@ -39,6 +39,7 @@ const Payload = z.strictObject({ key: z.number().int() })
 /** Submissions have a higher priority than trials: a new comparison must not wait behind one that runs for days. */
 const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payload, priority: 10 })
 
+/** Enqueues the submission of a comparison. There is at most one such job per comparison. */
 export async function enqueueSubmission(tx: Db, key: number, runAt?: Date): Promise<string> {
   const comparison = await rows.findComparisonByKey(tx, key)
   const jobOptions = comparison && toWorkspaceJobOptions(comparison.workspace_id)

@@ -21,6 +21,7 @@ export type CallRecord = {
 /** Maximum size of a recorded body. The rest of a longer one is dropped. */
 const BYTES_MAX = 8 * 1024 * 1024
 
+/** Starts the record of a call with its request. Values in `confidential` are replaced wherever they occur. */
 export function startCallRecord(
   { id, protocol }: NewCall,
   { method, url, body }: UpstreamRequest,

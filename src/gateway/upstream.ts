@@ -153,6 +153,7 @@ export type CallTimeouts = {
   stop(): void
 }
 
+/** Starts the timeouts of a call. The total one runs at once; the others start with the events of `CallTimeouts`. */
 export function startTimeouts(
   options: Pick<GatewayOptions, 'headersMs' | 'idleMs' | 'callMs' | 'drainMs'>,
 ): CallTimeouts {

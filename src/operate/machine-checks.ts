@@ -19,6 +19,7 @@ export const fail = (name: string, detail: string, fix: string): Diagnosis => ({
   fix,
   required: true,
 })
+/** Reports a failed check that is not required. */
 export const note = (name: string, detail: string, fix: string): Diagnosis => ({
   ...fail(name, detail, fix),
   required: false,

@@ -51,6 +51,7 @@ export function buildContent(chosen: readonly SettingResult[]): ReleaseContent {
   return { hash, tasks, settings, frontier, picks: buildPicks(chosen, frontier) }
 }
 
+/** Selects the fields that identify a setting in public documents. */
 export const toSettingNames = (result: SettingResult) => {
   const { id, model, harness, reasoningLevel, provider, custom, configuration, timeoutMultiplier } = result
   return { id, model, harness, reasoningLevel, provider, custom, configuration, timeoutMultiplier }

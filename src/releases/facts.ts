@@ -32,6 +32,7 @@ export type RunTotals = {
   to: number | null
 }
 
+/** Loads the approved tasks and all results of a repository. */
 export async function loadFacts(db: Db, repository: number): Promise<ReleaseFacts> {
   const listed = await listApprovedTasks(db, repository)
   const tasks = [...new Map(listed.map((task) => [task.digest, task])).values()]

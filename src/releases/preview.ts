@@ -58,6 +58,7 @@ export function selectResults(
   return results.filter(({ id, reason }) => settingIds.includes(id) && reason === undefined)
 }
 
+/** Lists the reasons why the results of a repository cannot be published now. */
 export async function listBlockers(
   { db, publicOwners }: ReleasePreviewDeps & { db: Db },
   { repository, publisher, facts }: ReleaseContext,

@@ -76,6 +76,7 @@ export type CachedRead<Operation extends ReadOperation = ReadOperation> = {
   headers: Record<Encoding, Record<string, string>>
 }
 
+/** Describes a public read: these headers in each encoding, and the media type of its endpoint. */
 export function describeRead<Operation extends ReadOperation>(
   endpoint: Operation,
   headers: Record<string, string>,

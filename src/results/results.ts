@@ -100,6 +100,7 @@ async function readLine(db: Db, repository: RepositoryName, publisher: string | 
   return selected
 }
 
+/** Renders the current release of a publisher with `draw`: as a picture or as a table. */
 export async function renderDrawing(
   db: Db,
   repository: RepositoryName,

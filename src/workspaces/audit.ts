@@ -15,6 +15,7 @@ type AuditEntry = {
   requestId?: string | undefined
 }
 
+/** Returns the name of a caller in audit events. */
 export const toActor = (caller: Caller): string => (caller.by === 'key' ? `key:${caller.keyId}` : 'operator')
 
 /** The actor of an audit event: workspace, caller and request. */

@@ -23,6 +23,7 @@ export const createKey = (db: Db, by: AuditActor, input: CreateKeyInput): Promis
     return { ...stored, key }
   })
 
+/** Stores the hash of a key. Records no audit event: the caller does. */
 export async function storeKey(tx: Db, workspaceId: string, key: string, input: CreateKeyInput): Promise<Key> {
   const row = await insertKey(tx, {
     id: newId(),

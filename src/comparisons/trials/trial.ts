@@ -91,7 +91,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   step('trial.startRecorded')
 
   const startMs = Date.now()
-  const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job)
+  const ending = hasKilledWorkers(trial, job) ? WORKER_DEATHS_ENDING : await runAttempt(deps, trial, job)
   await traceAttempt(deps, trial, ending, startMs)
   step('trial.ran')
   try {
@@ -108,10 +108,10 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
 const DEATHS_MAX = 4
 
 /** Returns true if the worker died so often with this trial that the agent must be the cause. Calibration runs no agent. */
-const isDeadly = (trial: TrialFacts, { deaths }: Job<TrialPayload>): boolean =>
+const hasKilledWorkers = (trial: TrialFacts, { deaths }: Job<TrialPayload>): boolean =>
   deaths >= DEATHS_MAX && trial.provider !== 'none' && parseVerifySettings(trial) !== undefined
 
-const DEADLY_ENDING: AttemptEnding = {
+const WORKER_DEATHS_ENDING: AttemptEnding = {
   kind: 'deadly',
   error: `The worker died ${DEATHS_MAX} times while this trial was running. The last two times, it was the only trial on the worker.`,
 }

@@ -230,6 +230,7 @@ export async function voidTrial(
  */
 const CHANGES_MAX = 5000
 
+/** Lists the trials that have changed since a snapshot, for the events of a comparison. */
 export async function readChanges(db: Db, axes: ComparisonAxes, snapshot: string): Promise<TrialChange[]> {
   const changed = await rows.listChangedTrials(db, axes.key, snapshot, CHANGES_MAX + 1)
   if (changed.length > CHANGES_MAX) return []

@@ -68,9 +68,11 @@ function sortByReferences(tables: TableColumns[], references: TableReference[]):
   return sorted
 }
 
+/** Streams the rows of a table. `rowCount` is set at the end. */
 export const readTable = (client: CopyClient, table: TableColumns): Readable & { rowCount: number } =>
   client.query(copyTo(`copy ${toTarget(table)} to stdout`))
 
+/** Inserts the rows that are written to the stream. `rowCount` is set at the end. */
 export const writeTable = (client: CopyClient, table: TableColumns): Writable & { rowCount: number } =>
   client.query(copyFrom(`copy ${toTarget(table)} from stdin`))
 

@@ -22,6 +22,7 @@ const INT8 = 20
 // Counts and sizes are returned as int8. All of them are far below 2^53.
 pg.types.setTypeParser(INT8, Number)
 
+/** Opens a pool of at most `max` connections. `onError` is called when an idle connection is lost. */
 export function connect(url: string, options: { max: number; onError: (error: Error) => void }): Database {
   const pool = new pg.Pool({
     connectionString: url,

@@ -49,6 +49,7 @@ export type Endpoint = {
   signIn?: string
 }
 
+/** Declares an endpoint. Its literal types determine the types of params, body and answers. */
 export const endpoint = <const E extends Endpoint>(value: E): E => value
 
 type PathParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
@@ -89,6 +90,7 @@ export const reply = <Status extends number, Content = undefined>(
 
 export const replyEvents = (events: AsyncIterable<ServerEvent>) => ({ status: 200 as const, body: undefined, events })
 
+/** Replies with a stored body, whose ETag is known. */
 export const replyCached = (cached: CachedResponse, headers: Record<string, string>) => ({
   status: 200 as const,
   body: undefined as never,

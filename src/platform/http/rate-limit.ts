@@ -72,6 +72,7 @@ const RETRY_SECONDS = 10
 /** Counts a stream of a caller until the returned function is called. Throws 429 when the caller has too many. */
 export type CountStream = (caller: Caller | undefined) => () => void
 
+/** Creates the limit on event streams of this process. */
 export function createStreamLimiter(): CountStream {
   const keys = createStreamCounter(STREAMS_PER_KEY_MAX, 'This key')
   const workspaces = createStreamCounter(STREAMS_PER_WORKSPACE_MAX, 'This workspace')

@@ -37,6 +37,7 @@ export function createPinnedAgent(addresses: readonly string[]): Agent {
   })
 }
 
+/** Creates a DNS lookup that returns these addresses for every name. */
 export function createFixedLookup(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }))
   return (hostname, options, callback) => {

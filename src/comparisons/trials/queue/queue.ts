@@ -74,6 +74,7 @@ export async function analyzeAfterEnqueue(db: Db, trials: number): Promise<void>
   await analyzeTrials(db)
 }
 
+/** Deletes the jobs of all waiting trials of a comparison. The trials stay queued. */
 export const withdrawWaiting = async (tx: Db, key: number): Promise<void> =>
   deleteQueuedJobs(tx, toTrialIds(key, await listOrdinals(tx, key, 'queued')))
 
@@ -97,6 +98,7 @@ export async function stopJobs(db: Db, key: number, ordinals: readonly number[])
   await liftLimit(db, key)
 }
 
+/** Removes the limit on the concurrent trials of a comparison. */
 export const liftLimit = (tx: Db, key: number): Promise<void> => setLimit(tx, toLimitKey(key), null)
 
 const toTrialIds = (comparison: number, ordinals: readonly number[]): string[] =>
