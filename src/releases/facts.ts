@@ -1,7 +1,7 @@
 import { listApprovedTasks } from '../batches/tasks.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
-import { loadOutcomes, type RunSetting } from '../comparisons/outcome.ts'
 import { toNamedConfiguration } from '../comparisons/status.ts'
+import { loadOutcomes, type RunSetting } from '../comparisons/trials/trials.ts'
 import type { Db } from '../platform/db/db.ts'
 import { buildResults, type SettingFact, type SettingResult } from './aggregate.ts'
 import { dedupeTrials } from './cohort.ts'

@@ -5,6 +5,7 @@ import { notFound, Problem } from '../../platform/problem.ts'
 import { toUsd } from '../../platform/usd.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { diffCell, toCountPart } from '../counts.ts'
+import { formatTrialKey, type OutcomeResources, type OutcomeUsage, type TrialOutcome } from '../outcome.ts'
 import { findOrdinal, formatTrialId, listCellOrdinals, type PlanShape, parseTrialId, toPosition } from '../plan.ts'
 import { trialNotScored } from '../schema.ts'
 import {
@@ -17,7 +18,16 @@ import {
   type TrialWithAttempts,
   Usage,
 } from '../shapes/schema.ts'
-import { type ComparisonRow, findComparisonByKey, listSettingRows, listTaskRows } from '../sql.ts'
+import {
+  type ComparisonRow,
+  type EndedTrials,
+  findComparisonByKey,
+  listEndedTrials,
+  listRepositorySettings,
+  listRepositoryTasks,
+  listSettingRows,
+  listTaskRows,
+} from '../sql.ts'
 import { StoredArtifact, toArtifact } from './artifacts.ts'
 import { toTrialGrantee } from './spend.ts'
 import * as rows from './sql.ts'
@@ -273,4 +283,54 @@ export async function loadAxesForTrial(db: Db, axes: ComparisonAxes, trialId: st
   if (!source || source.comparison === axes.key || !(await rows.isTrialReusedBy(db, axes.key, source))) return axes
   const row = await findComparisonByKey(db, source.comparison)
   return row ? loadComparisonAxes(db, row) : axes
+}
+
+/** A setting as one comparison ran it. */
+export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[number]
+
+// Values were validated when they were written. Validating every row again would be slow.
+const UncheckedUsage = z.custom<OutcomeUsage | null>()
+const UncheckedResources = z.custom<OutcomeResources | null>()
+
+/** Loads all finished trials on a repository's tasks, and the settings of each of its comparisons, oldest comparison first. */
+export async function loadOutcomes(
+  db: Db,
+  repository: number,
+): Promise<{ settings: RunSetting[]; outcomes: TrialOutcome[] }> {
+  const settings = await listRepositorySettings(db, repository)
+  const tasks = Map.groupBy(await listRepositoryTasks(db, repository), ({ comparison }) => comparison)
+  const groups = await listEndedTrials(db, [...new Set(settings.map(({ comparison }) => comparison))])
+  const outcomes = groups.flatMap((group) => {
+    const { comparison, setting: position } = group
+    const setting = settings.find((each) => each.comparison === comparison && each.position === position)
+    const digests = new Map(tasks.get(comparison)?.map((task) => [task.position, task.digest]))
+    return setting
+      ? group.tasks.map((taskPosition, index) => toOutcome(group, index, setting, digests.get(taskPosition) ?? ''))
+      : []
+  })
+  return { settings, outcomes }
+}
+
+function toOutcome(group: EndedTrials, index: number, setting: RunSetting, taskDigest: string): TrialOutcome {
+  const pick = <T>(values: readonly T[]): T | null => values[index] ?? null
+  const costMicros = pick(group.cost_micros)
+  return {
+    setting: setting.id,
+    task: taskDigest,
+    trial: formatTrialKey(pick(group.origins) ?? 0, pick(group.ordinals) ?? 0),
+    comparison: setting.comparison,
+    comparedAt: setting.created_at.getTime(),
+    attempt: pick(group.attempts) ?? 0,
+    state: pick(group.states) ?? 'errored',
+    isVoided: pick(group.voided) ?? false,
+    harnessVersion: setting.harness_version,
+    sandbox: setting.sandbox,
+    verifyMode: pick(group.verify_modes),
+    isolation: pick(group.isolations),
+    costMicros,
+    costSource: pick(group.cost_sources) ?? (costMicros === null ? null : 'none'),
+    usage: UncheckedUsage.parse(pick(group.usages)),
+    resources: UncheckedResources.parse(pick(group.resources)),
+    agentSeconds: pick(group.agent_seconds),
+  }
 }

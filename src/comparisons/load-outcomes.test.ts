@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { openRepositoryComparisonLab } from '../../test/support/comparisons.ts'
-import { loadOutcomes } from './outcome.ts'
+import { loadOutcomes } from './trials/trials.ts'
 
 let app: TestApp
 beforeAll(async () => {
