@@ -36,8 +36,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/statistics/frontier.ts',
-    code: 'each < tasks.length',
-    becomes: 'each <= tasks.length',
+    code: 'position < tasks.length',
+    becomes: 'position <= tasks.length',
     reason: PAST_THE_END,
   },
   {
@@ -99,8 +99,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/statistics/paired.ts',
-    code: 'oneSided(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL',
-    becomes: 'oneSided(-tested.t, tested.degrees) <= SIGNIFICANCE_LEVEL',
+    code: 'oneSidedPValue(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL',
+    becomes: 'oneSidedPValue(-tested.t, tested.degrees) <= SIGNIFICANCE_LEVEL',
     reason: 'A probability is never exactly 5 %.',
   },
   {
@@ -140,8 +140,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/statistics/student.ts', code: 'step < 100', becomes: 'step <= 100', reason: CONVERGED },
   {
     file: 'src/statistics/student.ts',
-    code: 'twoSided(middle, degrees) > twoSidedProbability',
-    becomes: 'twoSided(middle, degrees) >= twoSidedProbability',
+    code: 'twoSidedPValue(middle, degrees) > twoSidedProbability',
+    becomes: 'twoSidedPValue(middle, degrees) >= twoSidedProbability',
     reason: CONVERGED,
   },
   {

@@ -34,8 +34,8 @@ export async function createConfiguration(
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}` as const
   const findSameContent = async (from: Db) =>
     (await rows.listVersions(from, by.workspaceId, name)).find((row) => row.digest === digest)
-  const known = await findSameContent(db)
-  if (known) return { kind: 'same', configuration: toSummary(known) }
+  const existing = await findSameContent(db)
+  if (existing) return { kind: 'same', configuration: toSummary(existing) }
   // The blob is stored before the row, so that a row never names content that is not stored.
   await blobs.put(bytes, { expect: digest })
   return transact(db, async (tx) => {
@@ -84,12 +84,12 @@ function toCanonicalText(content: ConfigurationContent): string {
 }
 
 /** Throws a problem that lists every unknown harness and every argument that a harness does not allow. */
-function requireHarnessOptions({ harnesses }: ConfigurationContent, known: readonly Harness[]): void {
+function requireHarnessOptions({ harnesses }: ConfigurationContent, available: readonly Harness[]): void {
   const errors = Object.entries(harnesses).flatMap(([id, options]): FieldError[] => {
     const pointer = `/harnesses/${toPointerStep(id)}`
-    const harness = known.find((each) => each.id === id)
+    const harness = available.find((each) => each.id === id)
     if (!harness) {
-      const ids = known.map((each) => each.id).join(', ')
+      const ids = available.map((each) => each.id).join(', ')
       return [{ pointer, code: 'unknown_harness', message: `Unknown harness. This workspace has ${ids}.` }]
     }
     return options.arguments.flatMap((argument, index) => {
@@ -102,10 +102,12 @@ function requireHarnessOptions({ harnesses }: ConfigurationContent, known: reado
   if (first) throw new Problem(invalidRequest, `${first.pointer}: ${first.message}`, { errors })
 }
 
+/** Accepts only `flag=value`: without the `=`, a program could take the next argument for the value. */
 function isAllowedArgument({ allowedArguments = [] }: Harness, argument: string): boolean {
-  const [flag = '', ...rest] = argument.split('=')
-  const value = rest.join('=')
-  return allowedArguments.some((rule) => rule.flag === flag && rest.length > 0 && rule.value.test(value))
+  const separator = argument.indexOf('=')
+  if (separator < 0) return false
+  const [flag, value] = [argument.slice(0, separator), argument.slice(separator + 1)]
+  return allowedArguments.some((rule) => rule.flag === flag && rule.value.test(value))
 }
 
 function explainArguments({ name, allowedArguments = [] }: Harness): string {
@@ -125,32 +127,21 @@ export async function readConfiguration(
   name: string,
   version?: number,
 ): Promise<Configuration> {
-  const row = await findVersion(deps.db, workspaceId, name, version)
-  if (!row) throw new Problem(notFound, `Configuration ${formatConfiguration(name, version)} not found`)
-  return { ...toIdentity(row), ...(await readContent(deps.blobs, row.digest)) }
+  const reference = version === undefined ? name : `${name}@${version}`
+  const configuration = await findConfiguration(deps, workspaceId, reference)
+  if (!configuration) throw new Problem(notFound, `Configuration ${reference} not found`)
+  return configuration
 }
 
-const formatConfiguration = (name: string, version?: number): string =>
-  version === undefined ? name : `${name}@${version}`
-
-async function findVersion(
-  db: Db,
-  workspaceId: string,
-  name: string,
-  version?: number,
-): Promise<rows.ConfigurationRow | undefined> {
-  const versions = await rows.listVersions(db, workspaceId, name)
-  return version === undefined ? versions[0] : versions.find((row) => row.version === version)
-}
-
-/** Finds a configuration by `name` or `name@version`. */
+/** Finds a configuration by `name`, which means its newest version, or by `name@version`. */
 export async function findConfiguration(
   { db, blobs }: ConfigurationDeps,
   workspaceId: string,
   reference: string,
 ): Promise<Configuration | undefined> {
   const [name = '', version] = reference.split('@')
-  const row = await findVersion(db, workspaceId, name, version === undefined ? undefined : Number(version))
+  const versions = await rows.listVersions(db, workspaceId, name)
+  const row = version === undefined ? versions[0] : versions.find((each) => each.version === Number(version))
   return row && { ...toIdentity(row), ...(await readContent(blobs, row.digest)) }
 }
 

@@ -83,6 +83,7 @@ const Files = z
   })
   .describe('Added to the working directory, or replacing files there, before the agent starts.')
 
+/** Folds the differences that macOS and Windows ignore in paths. */
 const toComparedPath = (path: string): string => path.normalize('NFC').toLowerCase()
 
 function hasConflict(others: readonly FileInput[], path: string): boolean {
@@ -144,7 +145,7 @@ const HarnessOptions = z
   })
   .meta({ id: 'ConfigurationHarness', description: 'Arguments and version of one harness in a configuration.' })
 
-const content = {
+const contentFields = {
   files: Files,
   instructionPrefix: z.string().max(20_000).default('').describe('Text before the instruction of every task.'),
   instructionSuffix: z.string().max(20_000).default('').describe('Text after the instruction of every task.'),
@@ -157,13 +158,13 @@ const content = {
 }
 
 /** The content of a configuration: everything that its digest covers. */
-export const ConfigurationContent = z.object(content)
+export const ConfigurationContent = z.object(contentFields)
 export type ConfigurationContent = z.infer<typeof ConfigurationContent>
 
-export const NewConfiguration = z.strictObject({ name: ConfigurationName, ...content })
+export const NewConfiguration = z.strictObject({ name: ConfigurationName, ...contentFields })
 export type NewConfiguration = z.infer<typeof NewConfiguration>
 
-const identity = {
+const identityFields = {
   name: z.string(),
   version: z.number().int().min(1).describe('Versions of a name count from 1. They never change.'),
   digest: z.string().describe('SHA-256 of the canonical content.'),
@@ -171,11 +172,11 @@ const identity = {
 }
 
 export const ConfigurationSummary = z
-  .object({ ...identity, files: z.array(z.object({ path: z.string(), bytes: z.number().int().min(0) })) })
+  .object({ ...identityFields, files: z.array(z.object({ path: z.string(), bytes: z.number().int().min(0) })) })
   .meta({ id: 'ConfigurationSummary', description: 'A version of an agent configuration, without its content.' })
 export type ConfigurationSummary = z.infer<typeof ConfigurationSummary>
 
-export const Configuration = z.object({ ...identity, ...content }).meta({
+export const Configuration = z.object({ ...identityFields, ...contentFields }).meta({
   id: 'Configuration',
   description: 'A version of an agent configuration, with its content. A version never changes.',
 })

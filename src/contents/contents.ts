@@ -25,7 +25,7 @@ export const contentStore = ({ db, blobs }: ContentDeps): TaskStore =>
     add: async (task) => void (await insertContent(db, task)),
   })
 
-/** Finds content by the digest in a row. Undefined if its files are not stored. */
+/** Finds content by the digest in a database row. Returns undefined for null and for content that is not stored. */
 export async function findContent(deps: ContentDeps, digest: string | null): Promise<StoredTask | undefined> {
   return isDigest(digest) ? (await contentStore(deps).find([digest])).get(digest) : undefined
 }
@@ -84,7 +84,7 @@ type TaskDraft = {
   commit(tasks: readonly StoredTask[]): Promise<void>
 }
 
-/** Runs `work` with a draft and deletes it afterwards. After a retryable error it is kept for the next call with this name. */
+/** Runs `work` with a draft and deletes the draft afterwards. After a retryable error, the next call with this name continues it. */
 export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: TaskDraft) => Promise<T>): Promise<T> {
   const folder = await claimFolder(deps.draftsFolder, name)
   try {
@@ -129,16 +129,16 @@ async function takeOwnership(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
   if (owner !== 0 && owner !== process.pid && !hasProcessEnded(owner)) return false
   await rm(path, { force: true })
-  const unlinked = `${path}-${newId()}`
-  await writeFile(unlinked, String(process.pid))
+  const temporaryFile = `${path}-${newId()}`
+  await writeFile(temporaryFile, String(process.pid))
   try {
-    await link(unlinked, path)
+    await link(temporaryFile, path)
     return true
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false
     throw error
   } finally {
-    await rm(unlinked, { force: true })
+    await rm(temporaryFile, { force: true })
   }
 }
 

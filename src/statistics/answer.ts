@@ -74,16 +74,16 @@ function decide(
   const [leader] = byAccuracy
   if (!leader || visible === undefined || leader.mean === 0) return undefined
   const pairOf = (a: AnswerCandidate, b: AnswerCandidate) => requirePair(statistics, a.index, b.index)
-  const isSafe = (one: AnswerCandidate, other: AnswerCandidate): boolean =>
-    isNotRelevantlyWorse(pairOf(one, other), visible, candidates.length)
+  const isNonInferiorTo = (one: AnswerCandidate, other: AnswerCandidate): boolean =>
+    isNonInferior(pairOf(one, other), visible, candidates.length)
   const others = (one: AnswerCandidate): AnswerCandidate[] => byAccuracy.filter(({ index }) => index !== one.index)
 
-  const eligible = others(leader).filter((one) => others(one).every((other) => isSafe(one, other)))
+  const eligible = others(leader).filter((one) => others(one).every((other) => isNonInferiorTo(one, other)))
   const chosen = eligible.reduce((best, each) => (isCheaper(each, best) ? each : best), leader)
   const alternatives = others(chosen).filter((other) => pairOf(other, chosen).verdict !== 'worse')
   const isConclusive = others(chosen).every((other) => {
     const pair = pairOf(chosen, other)
-    return pair.verdict === 'better' || (isSafe(chosen, other) && isShownCheaper(pair))
+    return pair.verdict === 'better' || (isNonInferiorTo(chosen, other) && isShownCheaper(pair))
   })
   const rival = chooseRival(chosen, leader, others(chosen), alternatives)
   return rival && { chosen, isConclusive, alternatives, rival, pair: pairOf(rival, chosen) }
@@ -93,6 +93,7 @@ function decide(
 const compareAccuracy = (a: AnswerCandidate, b: AnswerCandidate): number =>
   b.mean - a.mean || costOf(a) - costOf(b) || (a.id < b.id ? -1 : 1)
 
+/** Returns the mean cost. An unknown cost counts as the highest. */
 const costOf = ({ meanMicros }: AnswerCandidate): number => meanMicros ?? Number.MAX_VALUE
 
 const isCheaper = (a: AnswerCandidate, b: AnswerCandidate): boolean => costOf(a) < costOf(b)
@@ -103,17 +104,20 @@ const isShownCheaper = ({ cost }: PairStatistics): boolean => cost !== undefined
 const SIGNIFICANCE_LEVEL = 0.05
 
 /**
- * True if `a` was not shown to be worse than `b`, and is not worse by more than the visible difference at a confidence of
- * 95 %, corrected for the number of candidates (Bonferroni).
+ * Tests non-inferiority: `a` was not shown to be worse than `b`, and is not worse by more than the visible difference at a
+ * confidence of 95 %, corrected for the number of candidates (Bonferroni).
  */
-function isNotRelevantlyWorse({ verdict, difference }: PairStatistics, visible: number, candidates: number): boolean {
+function isNonInferior({ verdict, difference }: PairStatistics, visible: number, candidates: number): boolean {
   if (verdict === 'worse' || !difference) return false
   const { centre, error, degrees } = difference
   // The test is one-sided, and `quantile` takes a two-sided probability.
   return centre - quantile((2 * SIGNIFICANCE_LEVEL) / (candidates - 1), degrees) * error >= -visible
 }
 
-/** Chooses the setting that the text compares with: the most accurate one, else the cheapest one not shown to be worse. */
+/**
+ * Chooses the setting that the text compares with: the most accurate one; if that is the chosen one, the cheapest
+ * alternative; without alternatives, the most accurate of the others.
+ */
 function chooseRival(
   chosen: AnswerCandidate,
   leader: AnswerCandidate,
@@ -121,8 +125,8 @@ function chooseRival(
   alternatives: readonly AnswerCandidate[],
 ): AnswerCandidate | undefined {
   if (chosen !== leader) return leader
-  const [first = others[0], ...rest] = alternatives
-  return rest.reduce((best, each) => (best && isCheaper(each, best) ? each : best), first)
+  const [first, ...rest] = alternatives
+  return first ? rest.reduce((best, each) => (isCheaper(each, best) ? each : best), first) : others[0]
 }
 
 /** Returns the statistics of a pair in the given direction. */
@@ -206,10 +210,10 @@ const VERDICT_TEXTS = {
 } as const
 
 function describeCount({ wonByA, wonByB }: PairStatistics): string {
-  const more = wonByA - wonByB
-  if (more === 0) return 'solved as many'
-  const count = Math.abs(more) === 1 ? 'one' : String(Math.abs(more))
-  return `solved ${count} ${more > 0 ? 'more' : 'fewer'}`
+  const lead = wonByA - wonByB
+  if (lead === 0) return 'solved as many'
+  const count = Math.abs(lead) === 1 ? 'one' : String(Math.abs(lead))
+  return `solved ${count} ${lead > 0 ? 'more' : 'fewer'}`
 }
 
 /** Describes a cost relative to another one. Empty if one is unknown or both are zero. */

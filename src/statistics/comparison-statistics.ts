@@ -11,9 +11,9 @@ export type SettingStatistics = {
   passed: number
   /** Mean over tasks of the share of trials that passed. NaN without tasks. */
   mean: number
-  /** In micro-dollars per task. Undefined if a cost is unknown or there are no tasks. */
+  /** Mean cost per task in micro-dollars. Undefined if a cost is unknown or there are no tasks. */
   meanMicros: number | undefined
-  /** Mean cost per task with its interval, in micro-dollars. Undefined like `meanMicros`, and below five tasks. */
+  /** The same mean with its interval. Also undefined below five tasks. */
   cost: MeanInterval | undefined
   rank: Rank | undefined
   /** Undefined unless the setting has a result and a known cost for every scored task. */

@@ -1,4 +1,4 @@
-/** The results of a setting as whole numbers: products of whole numbers compare averages without rounding. */
+/** Sums over the tasks of a setting. They are whole numbers, so that averages can be compared without rounding. */
 export type Point = { id: string; tasks: number; passed: number; micros: number }
 
 /**
@@ -25,7 +25,7 @@ const compareAccuracy = (a: Point, b: Point): number => compareFractions([a.pass
 
 type Fraction = [numerator: number, denominator: number]
 
-/** Returns a number with the sign of the difference of the two. Exact for products beyond 2^53. */
+/** Returns a number with the sign of `a/b - c/d`. Exact for products beyond 2^53. */
 const compareFractions = ([a, b]: Fraction, [c, d]: Fraction): number =>
   Number(BigInt(a) * BigInt(d) - BigInt(c) * BigInt(b))
 
@@ -40,7 +40,7 @@ export const DRAWS = 1000
  * draws for all settings. The seed makes the result reproducible.
  */
 export function estimateFrontierProbabilities(tracks: readonly BootstrapTrack[], seed: string): Map<string, number> {
-  const tasks = tracks[0]?.passed.length ?? 0
+  const taskCount = tracks[0]?.passed.length ?? 0
   const counts = tracks.map(() => 0)
   const next = createGenerator(seed)
   const rows = tracks.map((track, index) => ({
@@ -48,8 +48,8 @@ export function estimateFrontierProbabilities(tracks: readonly BootstrapTrack[],
     passed: Float64Array.from(track.passed, Number),
     micros: Float64Array.from(track.micros),
   }))
-  for (let draw = 0; draw < DRAWS && tasks > 0; draw++) {
-    const drawn = drawTasks(next, tasks)
+  for (let draw = 0; draw < DRAWS && taskCount > 0; draw++) {
+    const drawn = drawTasks(next, taskCount)
     const points = rows.map((row) => sumDraw(row, drawn))
     for (const index of listUnbeaten(points)) counts[index] = (counts[index] ?? 0) + 1
   }
@@ -82,9 +82,9 @@ type BootstrapRow = { index: number; passed: Float64Array; micros: Float64Array 
 function sumDraw({ index, passed, micros }: BootstrapRow, { tasks, weights }: TaskWeights): DrawnPoint {
   let passes = 0
   let cost = 0
-  for (let each = 0; each < tasks.length; each++) {
-    const task = tasks[each] ?? 0
-    const weight = weights[each] ?? 0
+  for (let position = 0; position < tasks.length; position++) {
+    const task = tasks[position] ?? 0
+    const weight = weights[position] ?? 0
     passes += (passed[task] ?? 0) * weight
     cost += (micros[task] ?? 0) * weight
   }

@@ -65,16 +65,16 @@ export type MeanInterval = { mean: number; low: number; high: number }
 
 const SIGNIFICANCE_LEVEL = 0.05
 
-/**
- * Estimates the cost per task with its 95 % interval, over tasks. Costs are skewed, so the centre of the interval is moved
- * towards the long tail (Johnson's modified t). Undefined below five tasks.
- */
+/** Estimates the cost per task with its 95 % interval, over tasks. Undefined below five tasks. */
 export function estimateCost(micros: readonly number[]): MeanInterval | undefined {
   const interval = estimateMean(micros)
   return interval && { ...interval, low: Math.max(0, interval.low) }
 }
 
-/** Estimates a mean with its 95 % interval. Undefined below five values. */
+/**
+ * Estimates a mean with its 95 % interval. Costs are skewed, so the centre of the interval is moved towards the long tail
+ * (Johnson's modified t). Undefined below five values.
+ */
 export function estimateMean(values: ArrayLike<number>): MeanInterval | undefined {
   const count = values.length
   if (count < TASKS_MIN) return undefined

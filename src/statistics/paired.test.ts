@@ -11,7 +11,7 @@ import {
   toTracks,
 } from './paired.ts'
 import { computeRanks } from './pairs.ts'
-import { oneSided, quantile, twoSided } from './student.ts'
+import { oneSidedPValue, quantile, twoSidedPValue } from './student.ts'
 
 /** One pair of digits for each task: trials and passes. `.` stands for a task that the setting does not have. */
 const scores = (...tasks: (string | undefined)[]): Scores =>
@@ -82,9 +82,9 @@ test('the p-value is two-sided, and a setting is shown worse below 5 % one-sided
       expect(found === undefined).toBe(expected === undefined)
       if (!expected) expect(isShownWorse(...tracks(a, b))).toBe(false)
       if (!expected) return
-      expect(found?.probability).toBeCloseTo(twoSided(expected.t, expected.degrees), 9)
+      expect(found?.probability).toBeCloseTo(twoSidedPValue(expected.t, expected.degrees), 9)
       if (Math.abs(expected.mean) > 1e-9) expect(found?.isBetter).toBe(expected.mean > 0)
-      expect(isShownWorse(...tracks(a, b))).toBe(oneSided(-expected.t, expected.degrees) < 0.05)
+      expect(isShownWorse(...tracks(a, b))).toBe(oneSidedPValue(-expected.t, expected.degrees) < 0.05)
     }),
   )
 })

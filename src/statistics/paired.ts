@@ -1,5 +1,5 @@
 import { TASKS_MIN } from './intervals.ts'
-import { oneSided, quantile, twoSided } from './student.ts'
+import { oneSidedPValue, quantile, twoSidedPValue } from './student.ts'
 
 /** Trials of one task with one setting. */
 export type Score = { trials: number; passes: number }
@@ -24,7 +24,7 @@ type PairedTest = { mean: number; t: number; error: number; degrees: number }
  * Runs a paired t-test over tasks, which removes the difficulty that both settings share. Two artificial tasks, one in favour of
  * each side and worth one trial, prevent a zero variance where few tasks differ (Bonett and Price).
  */
-function testPair({ tasks, sum, squares, attempts }: Gaps): PairedTest | undefined {
+function testPair({ tasks, sum, squares, attempts }: GapSums): PairedTest | undefined {
   if (tasks < TASKS_MIN) return undefined
   const [count, degrees] = [tasks + 2, tasks + 1]
   const mean = sum / count
@@ -32,7 +32,7 @@ function testPair({ tasks, sum, squares, attempts }: Gaps): PairedTest | undefin
   return { mean, t: mean / error, error, degrees }
 }
 
-/** Scores of a setting as arrays. All tracks have the same tasks at the same index, which makes pairwise tests fast. */
+/** Pass share and number of trials of a setting per task. All tracks have the same task at the same index; a missing one has the share NaN. */
 export type ScoreTrack = { shares: Float64Array; trials: Float64Array }
 
 export function toTracks(all: readonly Scores[]): ScoreTrack[] {
@@ -49,10 +49,10 @@ export function toTracks(all: readonly Scores[]): ScoreTrack[] {
   })
 }
 
-/** Sums over the tasks that both settings have of the differences in pass share; `attempts` is the minimum of trials. */
-type Gaps = { tasks: number; sum: number; squares: number; wins: number; losses: number; attempts: number }
+/** Sums of the differences in pass share over the tasks that both settings have; `attempts` is the minimum of trials. */
+type GapSums = { tasks: number; sum: number; squares: number; wins: number; losses: number; attempts: number }
 
-function sumGaps(a: ScoreTrack, b: ScoreTrack): Gaps {
+function sumGaps(a: ScoreTrack, b: ScoreTrack): GapSums {
   let [tasks, sum, squares, wins, losses, attempts] = [0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]
   for (let index = 0; index < a.shares.length; index++) {
     const gap = (a.shares[index] ?? 0) - (b.shares[index] ?? 0)
@@ -74,7 +74,7 @@ export function estimateDifference(a: ScoreTrack, b: ScoreTrack): Difference | u
   return tested && toDifference(sums, tested)
 }
 
-function toDifference(sums: Gaps, tested: PairedTest): Difference {
+function toDifference(sums: GapSums, tested: PairedTest): Difference {
   const half = quantile(SIGNIFICANCE_LEVEL, tested.degrees) * tested.error
   const { tasks, wins, losses } = sums
   return {
@@ -97,19 +97,19 @@ export function measureDifference(a: ScoreTrack, b: ScoreTrack): MeasuredDiffere
   const tested = testPair(sums)
   if (!tested) return undefined
   const { mean: centre, error, degrees, t } = tested
-  return { ...toDifference(sums, tested), centre, error, degrees, probability: twoSided(t, degrees) }
+  return { ...toDifference(sums, tested), centre, error, degrees, probability: twoSidedPValue(t, degrees) }
 }
 
 /** Returns the two-sided p-value of the difference and its direction. Undefined below five tasks. */
 export function testDifference(a: ScoreTrack, b: ScoreTrack): { probability: number; isBetter: boolean } | undefined {
   const tested = testPair(sumGaps(a, b))
-  return tested && { probability: twoSided(tested.t, tested.degrees), isBetter: tested.mean > 0 }
+  return tested && { probability: twoSidedPValue(tested.t, tested.degrees), isBetter: tested.mean > 0 }
 }
 
 /** True if `a` is significantly less accurate than `b`: one-sided, at 5 %. */
 export function isShownWorse(a: ScoreTrack, b: ScoreTrack): boolean {
   const tested = testPair(sumGaps(a, b))
-  return tested !== undefined && oneSided(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL
+  return tested !== undefined && oneSidedPValue(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL
 }
 
 /** Consistency of a setting over several trials of the same task. */

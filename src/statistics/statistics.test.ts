@@ -10,7 +10,7 @@ import { createGenerator, drawBelow, estimateFrontierProbabilities } from './fro
 import * as paired from './paired.ts'
 import { computeReliability } from './paired.ts'
 import { computeRanks } from './pairs.ts'
-import { oneSided, quantile, twoSided } from './student.ts'
+import { oneSidedPValue, quantile, twoSidedPValue } from './student.ts'
 
 const SEED = toSeed('test')
 const isLong = Boolean(process.env.ASSAY_TEST_LONG)
@@ -27,12 +27,12 @@ test("Student's t-distribution matches published tables", () => {
     [1000, 1.962339, 0.05],
   ]
   for (const [degrees, t, probability] of table) {
-    expect(twoSided(t, degrees)).toBeCloseTo(probability, 6)
+    expect(twoSidedPValue(t, degrees)).toBeCloseTo(probability, 6)
     expect(quantile(probability, degrees)).toBeCloseTo(t, 4)
   }
-  expect(twoSided(0, 7)).toBe(1)
-  expect(oneSided(-2.228139, 10)).toBeCloseTo(0.975, 6)
-  expect(twoSided(Number.POSITIVE_INFINITY, 3)).toBe(0)
+  expect(twoSidedPValue(0, 7)).toBe(1)
+  expect(oneSidedPValue(-2.228139, 10)).toBeCloseTo(0.975, 6)
+  expect(twoSidedPValue(Number.POSITIVE_INFINITY, 3)).toBe(0)
 })
 
 test('the generator is deterministic and uniform', () => {

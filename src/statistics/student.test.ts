@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { oneSided, quantile, twoSided } from './student.ts'
+import { oneSidedPValue, quantile, twoSidedPValue } from './student.ts'
 
 /** Few degrees of freedom have closed forms. */
 const CLOSED_FORMS: [degrees: number, probability: (t: number) => number][] = [
@@ -14,7 +14,7 @@ const VALUES = [0, 0.001, 0.1, 0.5, 0.9, 1, 1.1, 1.5, 2, 2.5, 3, 4, 6, 10, 30]
 test.each(CLOSED_FORMS)(
   'with %i degrees of freedom both tails are those of the closed form',
   (degrees, probability) => {
-    for (const t of VALUES) expect(twoSided(t, degrees)).toBeCloseTo(probability(t), 12)
+    for (const t of VALUES) expect(twoSidedPValue(t, degrees)).toBeCloseTo(probability(t), 12)
   },
 )
 
@@ -25,24 +25,24 @@ test.each<[t: number, degrees: number, probability: number]>([
   [4.2, 25, 0.000296003898928],
   [1.96, 400, 0.050689670300041],
 ])('the tail beyond %d with %i degrees of freedom is %d, as numerical integration gives', (t, degrees, probability) => {
-  expect(twoSided(t, degrees)).toBeCloseTo(probability, 12)
-  expect(twoSided(-t, degrees)).toBe(twoSided(t, degrees))
+  expect(twoSidedPValue(t, degrees)).toBeCloseTo(probability, 12)
+  expect(twoSidedPValue(-t, degrees)).toBe(twoSidedPValue(t, degrees))
 })
 
 test('one tail is half of both, and both directions add up to 1', () => {
   for (const t of VALUES) {
-    expect(oneSided(t, 7)).toBe(twoSided(t, 7) / 2)
-    expect(oneSided(t, 7) + oneSided(-t, 7)).toBeCloseTo(1, 14)
+    expect(oneSidedPValue(t, 7)).toBe(twoSidedPValue(t, 7) / 2)
+    expect(oneSidedPValue(t, 7) + oneSidedPValue(-t, 7)).toBeCloseTo(1, 14)
   }
-  expect(oneSided(0, 7)).toBe(0.5)
+  expect(oneSidedPValue(0, 7)).toBe(0.5)
 })
 
 test('the tails vanish at infinity and add up to 1 at 0', () => {
   for (const degrees of [1, 6, 100]) {
-    expect(twoSided(0, degrees)).toBe(1)
-    expect(twoSided(1e200, degrees)).toBe(0)
-    expect(twoSided(Number.POSITIVE_INFINITY, degrees)).toBe(0)
-    expect(twoSided(Number.NEGATIVE_INFINITY, degrees)).toBe(0)
+    expect(twoSidedPValue(0, degrees)).toBe(1)
+    expect(twoSidedPValue(1e200, degrees)).toBe(0)
+    expect(twoSidedPValue(Number.POSITIVE_INFINITY, degrees)).toBe(0)
+    expect(twoSidedPValue(Number.NEGATIVE_INFINITY, degrees)).toBe(0)
   }
 })
 
@@ -58,7 +58,7 @@ test('a quantile inverts the tail probability', () => {
     fc.property(fc.double({ min: 0.0001, max: 0.9999, noNaN: true }), (probability) => {
       const degrees = newDegrees()
       const t = quantile(probability, degrees)
-      expect(twoSided(t, degrees)).toBeCloseTo(probability, 10)
+      expect(twoSidedPValue(t, degrees)).toBeCloseTo(probability, 10)
       expect(quantile(probability, degrees)).toBe(t)
     }),
     { numRuns: 20 },

@@ -1,11 +1,11 @@
 /** Returns P(|T| > |t|) for Student's t-distribution. */
-export function twoSided(t: number, degrees: number): number {
+export function twoSidedPValue(t: number, degrees: number): number {
   return incompleteBeta(degrees / (degrees + t * t), degrees / 2, 0.5)
 }
 
 /** Returns P(T > t). */
-export const oneSided = (t: number, degrees: number): number => {
-  const half = twoSided(t, degrees) / 2
+export const oneSidedPValue = (t: number, degrees: number): number => {
+  const half = twoSidedPValue(t, degrees) / 2
   return t >= 0 ? half : 1 - half
 }
 
@@ -27,7 +27,7 @@ function searchQuantile(twoSidedProbability: number, degrees: number): number {
   let [low, high] = [0, 1e6]
   for (let step = 0; step < 100; step++) {
     const middle = (low + high) / 2
-    if (twoSided(middle, degrees) > twoSidedProbability) low = middle
+    if (twoSidedPValue(middle, degrees) > twoSidedProbability) low = middle
     else high = middle
   }
   return high
