@@ -3,6 +3,7 @@ import { createGunzip } from 'node:zlib'
 import { codeOf } from '../platform/errors.ts'
 import { sanitizeText } from './report.ts'
 
+/** Limits of an archive while it is read. `ratio` is the unpacked size divided by the packed size. */
 export type StreamLimits = { entries: number; totalBytes: number; ratio: number; timeMs: number }
 
 const GZIP = Buffer.from([0x1f, 0x8b])
@@ -11,11 +12,11 @@ const RATIO_FREE_BYTES = 8 * 1024 * 1024
 /** Allowance for the tar headers and the padding of one entry. */
 const ENTRY_OVERHEAD_BYTES = 2 * 1024
 /** Allowance for the blocks of zeros at the end of an archive. */
-const OVERHEAD_BYTES = 1024 * 1024
+const END_OVERHEAD_BYTES = 1024 * 1024
 
 /** Yields the tar bytes of an archive, gunzipped if needed. Throws ArchiveRefused when a limit is exceeded. */
 export async function* tarStream(archive: Readable, limits: StreamLimits): AsyncGenerator<Buffer> {
-  const count = { packed: 0, unpacked: 0, started: performance.now() }
+  const count = { packed: 0, unpacked: 0, startedAtMs: performance.now() }
   const timer = setTimeout(() => archive.destroy(toSlowRefusal(limits)), limits.timeMs)
   try {
     for await (const chunk of unzip(countBytes(archive, count))) {
@@ -31,16 +32,17 @@ export async function* tarStream(archive: Readable, limits: StreamLimits): Async
   }
 }
 
-type ByteCount = { packed: number; unpacked: number; started: number }
+/** Bytes read so far. `startedAtMs` is a time of `performance.now()`. */
+type ByteCount = { packed: number; unpacked: number; startedAtMs: number }
 
-function checkLimits({ packed, unpacked, started }: ByteCount, limits: StreamLimits): void {
-  const bytesMax = limits.totalBytes + limits.entries * ENTRY_OVERHEAD_BYTES + OVERHEAD_BYTES
+function checkLimits({ packed, unpacked, startedAtMs }: ByteCount, limits: StreamLimits): void {
+  const bytesMax = limits.totalBytes + limits.entries * ENTRY_OVERHEAD_BYTES + END_OVERHEAD_BYTES
   if (unpacked > bytesMax)
     throw new ArchiveRefused('too_large', `The archive unpacks to more than ${limits.totalBytes} bytes.`)
   if (unpacked > RATIO_FREE_BYTES && unpacked / packed > limits.ratio) {
     throw new ArchiveRefused('compressed_too_much', `The compression ratio is more than ${limits.ratio}.`)
   }
-  if (performance.now() - started > limits.timeMs) throw toSlowRefusal(limits)
+  if (performance.now() - startedAtMs > limits.timeMs) throw toSlowRefusal(limits)
 }
 
 const toSlowRefusal = ({ timeMs }: StreamLimits): ArchiveRefused =>

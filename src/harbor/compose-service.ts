@@ -62,12 +62,10 @@ function readBuild(fields: Fields, folder: string): ComposeBuild | null {
   const read = (inner: Fields): ComposeBuild => {
     const context = readContext(inner, 'context', folder)
     const dockerfile = readLiteral(inner, 'dockerfile') ?? 'Dockerfile'
+    const contextInFolder = context.slice(folder.length + 1)
+    const dockerfileInFolder = contextInFolder === '' ? dockerfile : `${contextInFolder}/${dockerfile}`
     // Called only to refuse a Dockerfile outside the folder. The returned path stays relative to the context.
-    resolveInside(
-      { fields: inner, folder },
-      `${context.slice(folder.length + 1)}/${dockerfile}`.replace(/^\//, ''),
-      inner.path,
-    )
+    resolveInside({ fields: inner, folder }, dockerfileInFolder, inner.path)
     return { context, dockerfile, target: readLiteral(inner, 'target') ?? null, args: readEnvVars(inner, 'args') }
   }
   return fields.table('build', read) ?? null
@@ -210,7 +208,8 @@ function readTmpfs(fields: Fields): ComposeMount[] {
 }
 
 function readMount(context: ComposeContext, value: Value, path: string): ComposeMount | undefined {
-  if (isTable(value)) return context.fields.open(value, path, (inner) => readLongMount({ ...context, fields: inner }))
+  if (isTable(value))
+    return context.fields.entryTable(value, path, (inner) => readLongMount({ ...context, fields: inner }))
   if (isLogMount(value)) {
     context.fields.report.warn(path, 'ignored_key', 'The log folders are always mounted.')
     return undefined

@@ -11,7 +11,7 @@ export const COMPOSE_FILE = 'docker-compose.yaml'
 /** Unsupported keys are refused by name: ignoring them would run a different task. */
 const COMPOSE_DIALECT: FileDialect = {
   unknownKey: (path, report) => report.refuse(path, 'unsupported_key', 'Unsupported key.'),
-  scalarInText: 'silently',
+  scalarsAsStrings: 'accept',
 }
 
 /**

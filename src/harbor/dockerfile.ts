@@ -132,7 +132,8 @@ function toStage({ text, line, flags }: DockerfileInstruction): DockerfileStage 
 function toInstruction(node: InstructionNode, lines: DockerfileLines, escapeMark: string): DockerfileInstruction {
   const { start, end } = node.getRange()
   const allHeredocs = node instanceof Run || node instanceof Copy ? node.getHeredocs() : []
-  const heredocs = allHeredocs.filter((heredoc) => heredoc.getName() !== '') // a left shift is parsed as a nameless one
+  // The parser takes a left shift such as `1 << 2` for a here-document without a name.
+  const heredocs = allHeredocs.filter((heredoc) => heredoc.getName() !== '')
   const raw = (node.getRawArgumentsContent() ?? '').split('\n')
   const opening = heredocs[0]?.getStartRange().start.line
   const text = joinLines(opening === undefined ? raw : raw.slice(0, opening - start.line + 1), escapeMark)
@@ -205,7 +206,7 @@ function toCopySources({ text, exec, line }: DockerfileInstruction): CopySource[
     .map((source) => ({ source, target, line }))
 }
 
-/** Tests whether a COPY includes a path of the build context. */
+/** Returns true if a COPY includes a path of the build context. */
 export function copiesPath({ source }: CopySource, path: string): boolean {
   const wanted = source.split('/').filter((part) => part !== '' && part !== '.')
   const parts = path.split('/')
@@ -253,9 +254,9 @@ function measureInstruction(
   const total = all.reduce((sum, each) => sum + measureText(each, lengths), 0)
   if (keyword !== 'ENV' && keyword !== 'ARG') return total
   for (const { name, value } of pairs) {
-    const given = keyword === 'ARG' && Object.hasOwn(args, name) ? (args[name] ?? '').length : 0
+    const argumentLength = keyword === 'ARG' && Object.hasOwn(args, name) ? (args[name] ?? '').length : 0
     // The longest value counts, because stages are not followed.
-    lengths.set(name, Math.max(lengths.get(name) ?? 0, measureText(value ?? '', lengths), given))
+    lengths.set(name, Math.max(lengths.get(name) ?? 0, measureText(value ?? '', lengths), argumentLength))
   }
   return total
 }

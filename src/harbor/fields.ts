@@ -11,8 +11,8 @@ type NumberBounds = { min?: number; above?: number; max?: number; integer?: true
 export type FileDialect = {
   /** Called for each key that no reader accessed. `known` lists names to suggest. */
   unknownKey(path: string, report: Report, known: readonly string[]): void
-  /** Treatment of numbers that are written as strings. With `silently`, `true` and `false` may be strings too. */
-  scalarInText: 'silently' | 'with a warning'
+  /** Treatment of numbers that are written as strings. With `accept`, `true` and `false` may be strings too. */
+  scalarsAsStrings: 'accept' | 'warn'
 }
 
 type TableContext = { path: string; report: Report; dialect: FileDialect }
@@ -39,7 +39,7 @@ export type Fields = {
   section<T>(key: string, read: (fields: Fields) => T): T
   tables<T>(key: string, read: (fields: Fields) => T): T[] | undefined
   /** Reads an entry of a list as a table. */
-  open<T>(value: Value, path: string, read: (fields: Fields) => T): T | undefined
+  entryTable<T>(value: Value, path: string, read: (fields: Fields) => T): T | undefined
   refuse(key: string, code: string, message: string): void
   warn(key: string, code: string, message: string): void
 }
@@ -84,11 +84,11 @@ function createFields(table: ValueTable, context: TableContext, accessed: Set<st
     oneOf: (key, options) => read(key, (raw, path) => toOption(raw, options, path, report)),
     texts: (key) => fields.list(key, (raw, path) => toText(raw, path, report)),
     list: (key, readEntry) => read(key, (raw, path) => toList(raw, readEntry, path, report)),
-    open: (raw, path, readInner) => toTable(raw, { ...context, path }, readInner),
-    table: (key, readInner) => read(key, (raw, path) => fields.open(raw, path, readInner)),
+    entryTable: (raw, path, readInner) => toTable(raw, { ...context, path }, readInner),
+    table: (key, readInner) => read(key, (raw, path) => fields.entryTable(raw, path, readInner)),
     section: (key, readInner) =>
       fields.table(key, readInner) ?? readTable({}, { ...context, path: at(key) }, readInner),
-    tables: (key, readInner) => fields.list(key, (raw, path) => fields.open(raw, path, readInner)),
+    tables: (key, readInner) => fields.list(key, (raw, path) => fields.entryTable(raw, path, readInner)),
     refuse: (key, code, message) => report.refuse(at(key), code, message),
     warn: (key, code, message) => report.warn(at(key), code, message),
   }
@@ -122,7 +122,7 @@ function toNumber(value: Value, { path, report, dialect }: TableContext, bounds:
     report.refuse(path, 'wrong_type', 'Must be a finite number.')
     return undefined
   }
-  if (typeof value === 'string' && dialect.scalarInText === 'with a warning') {
+  if (typeof value === 'string' && dialect.scalarsAsStrings === 'warn') {
     report.warn(path, 'number_in_text', 'The number is written as a string.')
   }
   const problem = checkBounds(raw, bounds)
@@ -143,7 +143,7 @@ function checkBounds(value: number, { min, above, max, integer }: NumberBounds):
 
 function toFlag(value: Value, { path, report, dialect }: TableContext): boolean | undefined {
   if (typeof value === 'boolean') return value
-  if (dialect.scalarInText === 'silently' && (value === 'true' || value === 'false')) return value === 'true'
+  if (dialect.scalarsAsStrings === 'accept' && (value === 'true' || value === 'false')) return value === 'true'
   report.refuse(path, 'wrong_type', 'Must be true or false.')
   return undefined
 }

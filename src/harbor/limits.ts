@@ -11,7 +11,7 @@ export const INSTRUCTION_BYTES_MAX = 1 * MIB
 export const REWARD_BYTES_MAX = 64 * KIB
 
 /** Maximum nesting of tables and lists. */
-export const DEPTH_MAX = 32
+export const NESTING_MAX = 32
 
 export const FILES_MAX = 50_000
 export const FILE_BYTES_MAX = 500 * MIB

@@ -32,16 +32,6 @@ export type PathTree = {
 export function createPathTree(): PathTree {
   const entries = new Map<string, PathEntry>()
 
-  /** Returns whether the folder is new, or a fault. */
-  function addFolder(path: string): TreeFault | boolean {
-    const existing = entries.get(foldPath(path))
-    if (existing && existing.path !== path) return 'collision'
-    if (existing?.kind === 'file') return 'under_a_file'
-    if (existing?.kind === 'link') return 'through_a_link'
-    entries.set(foldPath(path), { path, kind: 'folder' })
-    return existing === undefined
-  }
-
   function addEntry(path: string, kind: EntryKind): TreeFault | undefined {
     const existing = entries.get(foldPath(path))
     if (existing) return existing.path === path ? 'duplicate' : 'collision'
@@ -49,12 +39,17 @@ export function createPathTree(): PathTree {
     return undefined
   }
 
+  /** Adds the folders that do not exist yet, and returns them. */
   function addFolders(paths: string[]): AddedPath {
     const folders: string[] = []
     for (const path of paths) {
-      const added = addFolder(path)
-      if (typeof added === 'string') return { fault: added }
-      if (added) folders.push(path)
+      const existing = entries.get(foldPath(path))
+      if (existing && existing.path !== path) return { fault: 'collision' }
+      if (existing?.kind === 'file') return { fault: 'under_a_file' }
+      if (existing?.kind === 'link') return { fault: 'through_a_link' }
+      if (existing) continue
+      entries.set(foldPath(path), { path, kind: 'folder' })
+      folders.push(path)
     }
     return { folders }
   }

@@ -92,9 +92,9 @@ const CANARY_LENGTH_MAX = 2000
  */
 function stripCanary(text: string): string {
   const lines = text.split('\n')
-  const first = lines.findIndex((line) => !isCanary(line.trim()))
-  const start = lines.findIndex((line, index) => index >= first && line.trim() !== '')
-  if (first < 0 || start < 0) return ''
+  const afterCanary = lines.findIndex((line) => !isCanary(line.trim()))
+  const start = lines.findIndex((line, index) => index >= afterCanary && line.trim() !== '')
+  if (afterCanary < 0 || start < 0) return ''
   return lines.slice(start).join('\n')
 }
 

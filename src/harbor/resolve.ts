@@ -45,7 +45,7 @@ export function resolveTask(
     steps: first
       ? [resolveStep(context, first), ...others.map((step) => resolveStep(context, step))]
       : [resolveStep(context, null)],
-    rewardStrategy: (first && config.rewardStrategy) || 'mean',
+    rewardStrategy: (first ? config.rewardStrategy : null) ?? 'mean',
     solutionEnv: config.solutionEnv,
   }
 }
@@ -168,6 +168,7 @@ function findOwnImage(config: TaskConfig, step: StepConfig | null, files: Enviro
   return undefined
 }
 
+/** Builds the environment of a verifier without an image of its own: the agent's image with the verifier's settings. */
 function buildAgentLikeEnvironment(config: TaskConfig, settings: EnvironmentConfig, files: EnvironmentFiles) {
   const { image, os } = config.environment
   return buildEnvironment(ENVIRONMENT_FOLDER, { ...settings, image, os: settings.os ?? os }, files)

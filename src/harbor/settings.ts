@@ -29,7 +29,7 @@ function readVariable(fields: Fields, key: string, name: string, value: Value): 
 export const isEnvName = (name: string): boolean =>
   name !== '' && name.length <= ENV_NAME_LENGTH_MAX && !/[=\s\p{C}]/u.test(name)
 
-/** Merges lists of variables. A later value replaces an earlier one at the same position. */
+/** Merges lists of variables. A later value replaces an earlier one of the same name, at the position of the earlier one. */
 export const mergeEnv = (...lists: EnvVar[][]): EnvVar[] => [
   ...new Map(lists.flat().map((variable) => [variable.name, variable])).values(),
 ]

@@ -12,7 +12,7 @@ export type SourceListing = { files: SourceFile[]; faults: SourceFault[]; isComp
 export type FileSource = {
   /** Name of the task if it does not declare one. */
   name: string
-  /** Lists all files at and under these paths. Incomplete if there are too many. */
+  /** Lists all files at and under these paths. `isComplete` is false if there are too many. */
   list(paths: readonly string[]): Promise<SourceListing>
   open(path: string): Promise<Readable>
 }

@@ -58,7 +58,7 @@ const RESERVED = /[<>:"/\\|?*\p{Cc}]/u
 const DEVICE = /^(CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³])$/i
 const NAME_BYTES_MAX = 255
 
-/** Tests whether a name is a valid folder name on every operating system. */
+/** Returns true if a name is a valid folder name on every operating system. */
 function isStepName(name: string): boolean {
   const [stem = ''] = name.split('.')
   if (name.trim() === '' || name === '.' || name === '..' || /[. ]$/.test(name)) return false
@@ -78,7 +78,7 @@ function readMinReward(fields: Fields): TaskStep['minReward'] {
 /** Reads `artifacts`: each is a path or a table. */
 export const readArtifacts = (fields: Fields): TaskArtifact[] =>
   fields.list('artifacts', (value, path) =>
-    fields.open(typeof value === 'string' ? { source: value } : value, path, readArtifact),
+    fields.entryTable(typeof value === 'string' ? { source: value } : value, path, readArtifact),
   ) ?? []
 
 function readArtifact(fields: Fields): TaskArtifact {

@@ -138,14 +138,19 @@ const EXTENSIONS: Partial<Record<string, (text: string) => HeaderExtension>> = {
   },
 }
 
+/** Maximum size of the length and the key of a record. */
+const RECORD_START_BYTES_MAX = 300
+const LINE_FEED = 0x0a
+
 /** Parses records such as `30 path=some/long/path\n`. The length is in bytes and includes the whole record. */
 function parsePax(text: string): HeaderExtension {
   const extension: HeaderExtension = {}
   let rest = Buffer.from(text)
   while (rest.length > 0) {
-    const [record = '', length = '', key = ''] = /^(\d{1,6}) ([^=\n]+)=/.exec(rest.subarray(0, 300).toString()) ?? []
-    const value = rest.subarray(Buffer.byteLength(record), Number(length) - 1).toString()
-    if (record === '' || rest.at(Number(length) - 1) !== 0x0a)
+    const start = rest.subarray(0, RECORD_START_BYTES_MAX).toString()
+    const [prefix = '', length = '', key = ''] = /^(\d{1,6}) ([^=\n]+)=/.exec(start) ?? []
+    const value = rest.subarray(Buffer.byteLength(prefix), Number(length) - 1).toString()
+    if (prefix === '' || rest.at(Number(length) - 1) !== LINE_FEED)
       throw new ArchiveRefused('damaged', 'Invalid extended header.')
     if (key.startsWith('GNU.sparse.')) throw new ArchiveRefused('sparse', 'Sparse files are not allowed.')
     if (key === 'path' || key === 'linkpath' || key === 'size') extension[key] = value

@@ -50,7 +50,7 @@ const FAULTS: Record<SourceFault['code'], string> = {
   path_too_deep: 'The folder is nested too deeply.',
 }
 
-/** Maximum of pattern steps times characters of all paths, which takes about a second. */
+/** Maximum number of pattern steps times characters of all paths. At this number, matching takes about a second. */
 const IGNORE_WORK_MAX = 500_000_000
 
 async function dropIgnored(source: FileSource, files: SourceFile[], report: Report): Promise<SourceFile[]> {
@@ -61,13 +61,13 @@ async function dropIgnored(source: FileSource, files: SourceFile[], report: Repo
       `${HARBOR_IGNORE_FILE} is not supported yet. Delete the files that it lists.`,
     )
   }
-  const ignores = await loadIgnoreRules(source, report)
+  const rules = await loadIgnoreRules(source, report)
   const characters = files.reduce((sum, { path }) => sum + path.length, 0)
-  if (ignores.steps * characters > IGNORE_WORK_MAX) {
+  if (rules.steps * characters > IGNORE_WORK_MAX) {
     report.refuse(IGNORE_FILE, 'too_complex', 'Too many patterns for this number of files.')
     return files
   }
-  return files.filter(({ path }) => !ignores.has(path))
+  return files.filter(({ path }) => !rules.ignores(path))
 }
 
 async function loadIgnoreRules(source: FileSource, report: Report): Promise<IgnoreRules> {
@@ -120,7 +120,7 @@ async function hashFile(source: FileSource, { path, bytes }: SourceFile): Promis
 
 /** A parsed ignore file. The last matching rule decides. */
 type IgnoreRules = {
-  has(path: string): boolean
+  ignores(path: string): boolean
   /** Maximum number of steps to match one character of a path. */
   steps: number
 }
@@ -157,7 +157,7 @@ type IgnoreRule = { ignores: boolean; pattern: IgnorePattern }
 function buildIgnoreRules(lines: readonly string[]): IgnoreRules {
   const rules = lines.flatMap(parseRule)
   return {
-    has: (path) => rules.findLast(({ pattern }) => matches(pattern, [...path]))?.ignores ?? false,
+    ignores: (path) => rules.findLast(({ pattern }) => matches(pattern, [...path]))?.ignores ?? false,
     steps: rules.reduce((sum, { pattern }) => sum + pattern.steps.length + 1, 0),
   }
 }
@@ -231,8 +231,8 @@ function toPatternEnd(segments: string[]): IgnorePattern['end'] {
 const buildSteps = (segments: string[], line: string): PatternStep[] =>
   segments.flatMap((segment, index) => {
     if (segment === '**') return buildFolderSteps(index, segments.length)
-    const follows = index > 1 || (index === 1 && segments[0] !== '**')
-    return [...(follows ? [SLASH] : []), ...buildSegmentSteps(segment, line)]
+    const needsSlash = index > 1 || (index === 1 && segments[0] !== '**')
+    return [...(needsSlash ? [SLASH] : []), ...buildSegmentSteps(segment, line)]
   })
 
 function buildFolderSteps(index: number, count: number): PatternStep[] {
@@ -300,14 +300,15 @@ function parseRanges(characters: string[], line: string): [number, number][] {
 }
 
 /** Simulates the pattern as a state machine, in one pass over the path. `reached` marks the active steps. */
-function matches({ steps, end }: IgnorePattern, path: string[]): boolean {
-  const last = steps.length
-  let reached = addSkips(steps, new Uint8Array(last + 1).fill(1, 0, 1))
+function matches({ steps, end: allowedRest }: IgnorePattern, path: string[]): boolean {
+  const end = steps.length
+  let reached = addSkips(steps, new Uint8Array(end + 1).fill(1, 0, 1))
   for (const character of path) {
-    if (reached[last] && (end === 'within' || (end === 'name' && character === '/'))) return true
+    const mayContinue = allowedRest === 'within' || (allowedRest === 'name' && character === '/')
+    if (reached[end] && mayContinue) return true
     reached = addSkips(steps, advance(steps, reached, character))
   }
-  return reached[last] === 1
+  return reached[end] === 1
 }
 
 function advance(steps: PatternStep[], reached: Uint8Array, character: string): Uint8Array {

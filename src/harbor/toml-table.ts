@@ -1,7 +1,7 @@
 import { parse, TomlDate, TomlError, type TomlTable, type TomlValue } from 'smol-toml'
 import { suggestName } from '../platform/suggestion.ts'
 import type { FileDialect } from './fields.ts'
-import { DEPTH_MAX } from './limits.ts'
+import { NESTING_MAX } from './limits.ts'
 import type { Report } from './report.ts'
 import type { TaskJson } from './task.ts'
 
@@ -11,12 +11,13 @@ export const TOML_DIALECT: FileDialect = {
     const suggestion = suggestName(path.slice(path.lastIndexOf('.') + 1), known) || ' Check the spelling.'
     report.warn(path, 'unknown_key', `Unknown key, which Harbor ignores.${suggestion}`)
   },
-  scalarInText: 'with a warning',
+  scalarsAsStrings: 'warn',
 }
 
 /** Characters whose number determines the parsing time, whatever the size of the file. */
 const MARKS = new Set([...'=[{\n'].map((mark) => mark.charCodeAt(0)))
 const MARKS_MAX = 20_000
+const DOT = '.'.charCodeAt(0)
 const DOTS_MAX = 50_000
 
 /** Parses TOML into plain JSON values. Returns undefined, with a refusal in the report, if it is invalid. */
@@ -30,7 +31,7 @@ export function parseToml(text: string, path: string, report: Report): { [key: s
     return undefined
   }
   try {
-    const table = parse(text, { integersAsBigInt: 'asNeeded', maxDepth: DEPTH_MAX })
+    const table = parse(text, { integersAsBigInt: 'asNeeded', maxDepth: NESTING_MAX })
     return toPlainTable(table, 1)
   } catch (error) {
     if (!(error instanceof TomlError || error instanceof TooDeep)) throw error
@@ -48,7 +49,7 @@ function isTooComplex(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
     const character = text.charCodeAt(index)
     if (MARKS.has(character)) marks++
-    else if (character === 0x2e) dots++
+    else if (character === DOT) dots++
   }
   return marks > MARKS_MAX || dots > DOTS_MAX || LONG_NUMBER.test(text)
 }
@@ -56,7 +57,7 @@ function isTooComplex(text: string): boolean {
 class TooDeep extends Error {}
 
 function toPlainTable(table: TomlTable, depth: number): { [key: string]: TaskJson } {
-  if (depth > DEPTH_MAX) throw new TooDeep(`Tables and lists are nested more than ${DEPTH_MAX} levels deep.`)
+  if (depth > NESTING_MAX) throw new TooDeep(`Tables and lists are nested more than ${NESTING_MAX} levels deep.`)
   // fromEntries makes a key __proto__ an ordinary key.
   return Object.fromEntries(Object.entries(table).map(([key, value]) => [key, toPlainValue(value, depth)]))
 }
@@ -69,7 +70,7 @@ function toPlainValue(value: TomlValue, depth: number): TaskJson {
   if (value instanceof TomlDate) return value.toISOString()
   if (isTable(value)) return toPlainTable(value, depth + 1)
   if (!Array.isArray(value)) return String(value)
-  if (depth >= DEPTH_MAX) throw new TooDeep(`Tables and lists are nested more than ${DEPTH_MAX} levels deep.`)
+  if (depth >= NESTING_MAX) throw new TooDeep(`Tables and lists are nested more than ${NESTING_MAX} levels deep.`)
   return value.map((entry) => toPlainValue(entry, depth + 1))
 }
 

@@ -1,6 +1,6 @@
 import { type Alias, isAlias, isMap, isScalar, isSeq, parseDocument, type Scalar, type YAMLMap } from 'yaml'
 import { isTable, type Value, type ValueTable } from './fields.ts'
-import { DEPTH_MAX } from './limits.ts'
+import { NESTING_MAX } from './limits.ts'
 import type { Report } from './report.ts'
 
 /** Characters that determine the parsing time, which is partly quadratic in their number. */
@@ -73,8 +73,8 @@ function createReader(resolve: (alias: Alias) => unknown): NodeReader {
   let aliases = 0
   const read: NodeReader = (node, depth) => {
     if (++nodes > NODES_MAX) throw new UnreadableYaml('too_complex', `The file has more than ${NODES_MAX} values.`)
-    if (depth > DEPTH_MAX)
-      throw new UnreadableYaml('too_deep', `Tables and lists are nested more than ${DEPTH_MAX} levels deep.`)
+    if (depth > NESTING_MAX)
+      throw new UnreadableYaml('too_deep', `Tables and lists are nested more than ${NESTING_MAX} levels deep.`)
     return isAlias(node) ? readAlias(node, depth) : readNode(node, depth, read)
   }
   const readAlias = (alias: Alias, depth: number): Value => {

@@ -50,8 +50,8 @@ export type DownloadOutcome =
   | { kind: 'refused'; faults: TaskFault[] }
   | { kind: 'unauthorized'; detail: string }
 
-const PARALLEL = 8
-const BYTES_MAX = 20 * 1024 ** 3
+const PARALLEL_DEFAULT = 8
+const BYTES_MAX_DEFAULT = 20 * 1024 ** 3
 /** The download stops after this many faults. */
 const FAULTS_MAX = 20
 
@@ -67,8 +67,8 @@ export async function downloadDataset(
   await mkdir(deps.scratch, { recursive: true, mode: 0o700 })
   const { signal, key } = options
   try {
-    await using open = await deps.registry.open(dataset, { signal, key })
-    return await downloadAll(deps, open, dataset, options)
+    await using openDataset = await deps.registry.open(dataset, { signal, key })
+    return await downloadAll(deps, openDataset, dataset, options)
   } catch (error) {
     if (error instanceof AccessRefused) return { kind: 'unauthorized', detail: error.message }
     throw error
@@ -77,7 +77,7 @@ export async function downloadDataset(
 
 async function downloadAll(
   deps: DownloadDeps,
-  open: OpenDataset,
+  openDataset: OpenDataset,
   dataset: ResolvedDataset,
   options: DownloadOptions,
 ): Promise<DownloadOutcome> {
@@ -87,10 +87,10 @@ async function downloadAll(
   const progress: DownloadProgress = { done: 0, total: tasks.length, bytes: 0 }
   const faults: TaskFault[] = []
   const finished = new Map<ResolvedTask, StoredTask>()
-  await runInParallel(tasks, options.parallel ?? PARALLEL, options.signal, async (task, signal) => {
+  await runInParallel(tasks, options.parallel ?? PARALLEL_DEFAULT, options.signal, async (task, signal) => {
     if (faults.length >= FAULTS_MAX) return
     const stored = task.digest === null ? undefined : alreadyStored.get(task.digest)
-    const context: DownloadContext = { ...deps, open, options, signal, progress }
+    const context: DownloadContext = { ...deps, openDataset, options, signal, progress }
     const result = stored ? await reuseTask(context, task, stored) : await downloadTask(context, task)
     if ('reason' in result) faults.push(result)
     else finished.set(task, result)
@@ -101,7 +101,7 @@ async function downloadAll(
 }
 
 type DownloadContext = DownloadDeps & {
-  open: OpenDataset
+  openDataset: OpenDataset
   options: DownloadOptions
   signal: AbortSignal
   progress: DownloadProgress
@@ -134,7 +134,7 @@ function rethrowUnlessDamaged(error: unknown): false {
 }
 
 async function downloadTask(context: DownloadContext, task: ResolvedTask): Promise<StoredTask | TaskFault> {
-  const bytesMax = context.options.bytesMax ?? BYTES_MAX
+  const bytesMax = context.options.bytesMax ?? BYTES_MAX_DEFAULT
   if (context.progress.bytes > bytesMax) {
     return { task: null, reason: 'too_large', detail: `The archives of the dataset have more than ${bytesMax} bytes.` }
   }
@@ -146,8 +146,11 @@ async function downloadTask(context: DownloadContext, task: ResolvedTask): Promi
   }
 }
 
-async function downloadOnce({ open, store, scratch, options, signal, progress }: DownloadContext, task: ResolvedTask) {
-  const fetchArchive = async () => countBytes(await open.fetch(task, signal), progress)
+async function downloadOnce(
+  { openDataset, store, scratch, options, signal, progress }: DownloadContext,
+  task: ResolvedTask,
+) {
+  const fetchArchive = async () => countBytes(await openDataset.fetch(task, signal), progress)
   return receiveTask(task, fetchArchive, scratch, async (digest, source) => {
     signal.throwIfAborted()
     await options.inspect?.({ ...task, digest }, source)

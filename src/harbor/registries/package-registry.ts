@@ -184,6 +184,7 @@ const FileRow = z.object({ path: z.string(), content_hash: Hash })
 
 const SELECT_PACKAGE = 'package:package_id!inner(*,org:org_id!inner(name))'
 const PAGE_SIZE = 1000
+const DATASET_FILES_MAX = 10_000
 
 /** Finds the version that a reference names, if the caller may see it. */
 async function findVersion(
@@ -265,8 +266,8 @@ async function listFiles(context: PackageQueryContext, version: DatasetVersion):
   for (;;) {
     const page = await readPage(context, 'dataset_version_file', { ...query, ...toPageQuery(files.length) }, FileRow)
     files.push(...page.rows)
-    if (files.length > FILES_MAX)
-      throw new RegistryUnavailable(`The dataset lists more than ${FILES_MAX} files.`, { isPermanent: true })
+    if (files.length > DATASET_FILES_MAX)
+      throw new RegistryUnavailable(`The dataset lists more than ${DATASET_FILES_MAX} files.`, { isPermanent: true })
     if (page.rows.length < PAGE_SIZE) return files
   }
 }
@@ -293,7 +294,6 @@ async function findArchivePath(
   )
 }
 
-const FILES_MAX = 10_000
 const toPageQuery = (offset: number) => ({ offset: String(offset), limit: String(PAGE_SIZE) })
 
 const readRows = async <Row>(

@@ -30,7 +30,7 @@ export function lookUpInList({ text, reference, tasksMax }: ListLookupInput): Li
   return { kind: 'other_versions', versions: versions.slice(0, VERSIONS_MAX) }
 }
 
-/** Organisation of names without one in a registry.json. */
+/** Organisation of datasets whose name in a registry.json has none. */
 const DEFAULT_ORG = 'registry'
 
 export const ListedTask = z.object({
@@ -100,7 +100,7 @@ const STAGES: Record<string, number> = { a: 0, alpha: 0, b: 1, beta: 1, c: 2, rc
 const FINAL_STAGE = 3
 /** Rank of a version that is not a development version. Greater than every number of nine digits. */
 const NO_DEV_RANK = 1e9
-/** Number of parts that are compared: `1.2` equals `1.2.0`. */
+/** Number of release parts that are compared. Missing ones count as 0, so that `1.2` equals `1.2.0`. */
 const PARTS_MAX = 8
 
 /** Converts a version to numbers that are compared lexicographically. */
