@@ -44,9 +44,8 @@ export function createPathTree(): PathTree {
     const folders: string[] = []
     for (const path of paths) {
       const existing = entries.get(foldPath(path))
-      if (existing && existing.path !== path) return { fault: 'collision' }
-      if (existing?.kind === 'file') return { fault: 'under_a_file' }
-      if (existing?.kind === 'link') return { fault: 'through_a_link' }
+      const fault = existing && findFolderFault(existing, path)
+      if (fault) return { fault }
       if (existing) continue
       entries.set(foldPath(path), { path, kind: 'folder' })
       folders.push(path)
@@ -63,6 +62,13 @@ export function createPathTree(): PathTree {
       return fault ? { fault } : parents
     },
   }
+}
+
+/** Returns why a path cannot be a folder although the tree has an entry there. */
+function findFolderFault(existing: PathEntry, path: string): TreeFault | undefined {
+  if (existing.path !== path) return 'collision'
+  if (existing.kind === 'file') return 'under_a_file'
+  return existing.kind === 'link' ? 'through_a_link' : undefined
 }
 
 /** Returns `a`, `a/b` and `a/b/c` for `a/b/c`. */
