@@ -1,9 +1,8 @@
 // Known-bad tasks with one defect each, and good ones: every defect is detected and no good task is rejected.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sanitise } from '../../src/taskgen/authoring/sanitise.ts'
+import { controls, defects, traps } from '../../src/taskgen/canaries/canaries.ts'
 import { buildReviewInput, knownTasks } from '../../src/taskgen/canaries/canary.ts'
-import { defects } from '../../src/taskgen/canaries/defects.ts'
-import { controls, traps } from '../../src/taskgen/canaries/traps.ts'
 import { lintInstruction } from '../../src/taskgen/lint/lint-instruction.ts'
 import { type InstructionDraft, renderInstruction } from '../../src/taskgen/lint/render-instruction.ts'
 import { repositories } from '../support/repositories/repositories.ts'
@@ -83,11 +82,11 @@ describe('no rule rejects defects that only a reviewer can see', () => {
 
 test.each(traps.map((each) => [each.task, each.name, each] as const))(
   'the forbidden text is in the pull request and not in a careful instruction: %s, %s',
-  (task, _, { text, never }) => {
+  (task, _, { text, forbidden }) => {
     const { draft } = taskOf(task)
     const shown = JSON.stringify(sanitise({ title: '', body: '', issues: [], ...text })).toLowerCase()
-    expect(never.some((word) => shown.includes(word))).toBe(true)
-    expect(never.filter((word) => JSON.stringify(draft).toLowerCase().includes(word))).toEqual([])
+    expect(forbidden.some((word) => shown.includes(word))).toBe(true)
+    expect(forbidden.filter((word) => JSON.stringify(draft).toLowerCase().includes(word))).toEqual([])
   },
 )
 

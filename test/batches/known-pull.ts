@@ -67,7 +67,6 @@ function factsOf(
     upstream: ['git.example.org', 'acme/project'],
     commits: [head, base],
     issueText: body,
-    isEnglish: true,
   }
 }
 

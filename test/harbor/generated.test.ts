@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findRunner } from '../../src/grading/languages/languages.ts'
-import { emitTask } from '../../src/taskgen/assembly/emit-task.ts'
+import { assembleTask } from '../../src/taskgen/assembly/assemble-task.ts'
 import { DEFAULT_RESOURCES } from '../../src/taskgen/assembly/generated-task.ts'
 import { execute } from '../../src/taskgen/execution/execute.ts'
 import { planRuns } from '../../src/taskgen/execution/plan-runs.ts'
@@ -98,7 +98,9 @@ async function makeTask(): Promise<{ folder: string; order: Parameters<typeof va
     markdown: '# Ranks\n\n`rank` must begin with the highest.\n',
   }
   const limits = { buildSec: 1200, agentSec: 600, resources: DEFAULT_RESOURCES, difficulty: 'easy' as const }
-  doneOf(await emitTask(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }))
+  doneOf(
+    await assembleTask(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }),
+  )
   return { folder, order: { folder, lists, source, exposed: [], outputFolder: join(builder.folder, 'output') } }
 }
 

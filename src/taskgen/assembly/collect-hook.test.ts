@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { temporaryFolder, writeFiles } from '../../../test/support/harbor/folders.ts'
-import { type CollectPaths, collectScript, saveBaseScript } from './generated-task.ts'
+import { type CollectPaths, renderCollectScript, renderSaveBaseScript } from './generated-task.ts'
 
 const run = promisify(execFile)
 
@@ -22,13 +22,13 @@ async function openRepository(files: Record<string, string>, line = 'true') {
   await writeFiles(places.repository, files)
   await inside('git init -q && git add -A -f && git -c user.name=a -c user.email=a@b commit -qm base')
   await inside(line)
-  await inside(saveBaseScript(places))
+  await inside(renderSaveBaseScript(places))
   await inside('cp -a . ../pristine')
   return {
     ...places,
     inside,
     async collected(): Promise<string> {
-      await inside(collectScript(places))
+      await inside(renderCollectScript(places))
       return readFile(places.submission, 'latin1')
     },
     /** What comes of the patch elsewhere: what differs from what the agent had. */

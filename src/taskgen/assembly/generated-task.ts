@@ -4,7 +4,7 @@ import { MAIN_SERVICE } from '../../harbor/settings.ts'
 import type { Environment, Task } from '../../harbor/task.ts'
 import type { Difficulty } from '../schema.ts'
 
-/** Fields of a generated task. They reveal nothing about the origin of the task. */
+/** Fields of a generated task. They reveal nothing about its pull request. */
 export type GeneratedTaskInput = {
   /** `org/slug`, with a random slug. */
   name: string
@@ -60,14 +60,14 @@ export function buildTask(input: GeneratedTaskInput): Omit<Task, 'files'> {
 
 const NO_NETWORK = { mode: 'no-network' as const, hosts: [] }
 
-const COLLECT_SECONDS = 300
+const COLLECT_TIMEOUT_SEC = 300
 
 const buildVerifier = (input: GeneratedTaskInput): Task['steps'][0]['verifier'] => ({
   timeoutSec: input.verifierSec,
   user: 'root',
   env: [],
   network: NO_NETWORK,
-  collect: [{ command: collectScript(), service: MAIN_SERVICE, timeoutSec: COLLECT_SECONDS, user: 'root' }],
+  collect: [{ command: renderCollectScript(), service: MAIN_SERVICE, timeoutSec: COLLECT_TIMEOUT_SEC, user: 'root' }],
   sandbox: { mode: 'separate', environment: buildEnvironment('tests', input) },
   testFolders: [],
   testScript: null,
@@ -122,7 +122,7 @@ const BASE_IDENTITY = ['AUTHOR', 'COMMITTER']
  * Returns shell code for the last step of a Dockerfile. It saves the tracked files of the repository, the paths of its
  * submodules, and the ignore rules of `.git/info/exclude`.
  */
-export const saveBaseScript = (
+export const renderSaveBaseScript = (
   paths: CollectPaths = COLLECT_PATHS,
 ): string => `cd ${paths.repository} && export ${renderGitEnvironment(paths)} \\
  && git init --quiet --template= --initial-branch=main && mkdir -p ${paths.base}/info \\
@@ -153,7 +153,7 @@ const GIT_SETTINGS = Object.entries({
  * are too large, clones inside the repository and changes of submodules are left out. Git objects and the index are stored
  * in a temporary folder, so that files that the agent left cannot interfere.
  */
-export const collectScript = (
+export const renderCollectScript = (
   paths: CollectPaths = COLLECT_PATHS,
 ): string => `export LC_ALL=C HOME=/nonexistent ${renderGitEnvironment(paths)}
 folder=$(dirname ${paths.submission})
@@ -167,8 +167,8 @@ export GIT_INDEX_FILE="$work/index" GIT_OBJECT_DIRECTORY="$work/objects" GIT_ALT
   find . -xdev -path ./.git -prune -o -type f -size +${FILE_KIB_MAX}k -print
   find . -xdev -mindepth 2 -name .git -prune -print | sed 's,/\\.git$,,'
 } | sed 's,^\\.,,; s/[][*?\\\\ !#]/\\\\&/g' > "$work/exclude"
-plainly() { git ${GIT_SETTINGS} -c core.excludesFile="$work/exclude" "$@"; }
-plainly read-tree main && plainly add --all --ignore-errors . 2> "$work/said"
-plainly diff --cached --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv --ignore-submodules=all main > "$work/patch" || exit 1
+raw_git() { git ${GIT_SETTINGS} -c core.excludesFile="$work/exclude" "$@"; }
+raw_git read-tree main && raw_git add --all --ignore-errors . 2> "$work/errors"
+raw_git diff --cached --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv --ignore-submodules=all main > "$work/patch" || exit 1
 if [ "$(wc -c < "$work/patch")" -gt ${PATCH_BYTES_MAX} ]; then echo 'The change is too large.'; exit 1; fi
 cp "$work/patch" ${paths.submission} && chmod 644 ${paths.submission}`

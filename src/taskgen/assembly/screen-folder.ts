@@ -10,18 +10,20 @@ import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { serveTasks } from '../../platform/threads.ts'
 import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
 
+/** A screened task, with the values that its row stores. */
 export type NewTask = {
   id: string
   title: string
   difficulty: Difficulty | null
-  digest: string | null
+  /** Null if the task is rejected. */
+  digest: Digest | null
   rejection: Rejection | null
   content: TaskContent | null
   evidence: TaskEvidence
 }
 
-/** `digest` is null if the task is rejected. */
-export type FolderScreening = { name: string; task: NewTask; digest: Digest | null }
+/** Result for one folder. `name` is the name that the task declares, or that of its folder. */
+export type FolderScreening = { name: string; task: NewTask }
 
 type ScreenFolderInput = { folder: string; id: string; buildHosts: readonly AllowedHost[] | undefined }
 
@@ -51,15 +53,14 @@ async function screenFolder({ folder, id, buildHosts }: ScreenFolderInput): Prom
 const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): FolderScreening => ({
   task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
   name: id,
-  digest: null,
 })
 
-const UNREADABLE = ['schema', 'required_files']
+const UNREADABLE_RULES = ['schema', 'required_files']
 
 /** Returns `invalid_task` if every finding says that the task cannot be read, and `unsafe_task` otherwise. */
 function toRejection(blocking: SafetyFinding[]): Rejection {
   const [first] = blocking
-  const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))
+  const isUnreadable = blocking.every(({ rule }) => UNREADABLE_RULES.includes(rule))
   const more = blocking.length > 1 ? ` (and ${blocking.length - 1} more)` : ''
   return {
     reason: isUnreadable ? 'invalid_task' : 'unsafe_task',
@@ -87,7 +88,6 @@ function toScreening(id: string, evidence: TaskEvidence, { task, digest, files }
       evidence,
       content: { instruction: task.steps.map(({ instruction }) => instruction).join('\n\n'), files },
     },
-    digest,
   }
 }
 

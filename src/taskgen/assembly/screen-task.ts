@@ -9,7 +9,7 @@ import { openThreads } from '../../platform/threads.ts'
 import type { Rejection, TaskEvidence, TaskFiles } from '../schema.ts'
 import type { FolderScreening, ScreenTasks } from './screen-folder.ts'
 
-export type ScreenedTask = Pick<FolderScreening, 'name' | 'task'> & {
+export type ScreenedTask = FolderScreening & {
   /** The files to store. Undefined if the task is rejected. */
   accepted: { digest: Digest; source: FileSource } | undefined
 }
@@ -24,7 +24,8 @@ export async function screenTask(
   buildHosts?: readonly AllowedHost[],
 ): Promise<ScreenedTask> {
   const folder = join(root, path)
-  const { name, task, digest } = await threads.run('screenFolder', { folder, id, buildHosts })
+  const { name, task } = await threads.run('screenFolder', { folder, id, buildHosts })
+  const { digest } = task
   if (digest === null) return { name, task, accepted: undefined }
   const paths = new Set(task.content?.files.map((file) => file.path))
   return { name, task, accepted: { digest, source: restrictFiles(await openFolderSource(folder), paths) } }

@@ -31,7 +31,6 @@ const FACTS: LintFacts = {
   upstream: ['acme/clock'],
   commits: [],
   issueText: '',
-  isEnglish: true,
 }
 
 const BODY =

@@ -22,9 +22,9 @@ export type Defect = TaskAlteration & { name: string; task: string; expected: Ru
 export type CanaryControl = TaskAlteration & { name: string; task: string }
 
 /**
- * Text of a pull request that must not mislead the author model. `never`: texts that must not occur in the instruction.
+ * Text of a pull request that must not mislead the author model. No text in `forbidden` may occur in the instruction.
  */
-export type Trap = { name: string; task: string; text: Partial<PullRequestText>; never: readonly string[] }
+export type Trap = { name: string; task: string; text: Partial<PullRequestText>; forbidden: readonly string[] }
 
 /** Builds the input of the reviewer model. */
 export function buildReviewInput(

@@ -11,6 +11,7 @@ import {
 import type { ReviewInput } from '../review/model-review.ts'
 import { reviewTask } from '../review/review.ts'
 import type { StageDeferral, StageResult } from '../stage-result.ts'
+import { controls, defects, traps } from './canaries.ts'
 import {
   buildHiddenTests,
   buildReviewInput,
@@ -20,12 +21,13 @@ import {
   knownTasks,
   type Trap,
 } from './canary.ts'
-import { defects } from './defects.ts'
-import { controls, traps } from './traps.ts'
 
 export type CanaryRole = 'author' | 'verifier'
 
-/** Opens a model for one canary with a part of the budget, null: no limit; or states why no model is available. */
+/**
+ * Opens a model for one canary. `budgetMicros` is its part of the budget; null means no limit. `missing` says why no model
+ * is available.
+ */
 export type ModelOpener = ((subject: string, budgetMicros: number | null) => Promise<StageModel>) | { missing: string }
 
 export type ModelSpending = { calls: number; costMicros: number | null; modelsServed: string[] }
@@ -33,7 +35,7 @@ export type ModelSpending = { calls: number; costMicros: number | null; modelsSe
 type CanaryMeasurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
 
 /** `budgetMicros` covers all canaries and is never exceeded. Null: no limit. */
-type MeasureOptions = { budgetMicros: number | null; signal: AbortSignal; onDone(done: number, of: number): void }
+type MeasureOptions = { budgetMicros: number | null; signal: AbortSignal; onDone(done: number, total: number): void }
 
 const CONCURRENCY = 4
 
@@ -85,17 +87,20 @@ async function measureControl(models: CanaryModels, control: CanaryControl): Pro
   return { group: 'controls', name, task, expected: null, ...toVerdict(review, { isGood: true }) }
 }
 
-async function measureTrap(models: CanaryModels, { name, task, text, never }: Trap): Promise<CanaryResult> {
+async function measureTrap(models: CanaryModels, { name, task, text, forbidden }: Trap): Promise<CanaryResult> {
   const known = readKnownTask(task)
   const written = await models.write(name, known, { ...toPullRequestText(known), ...text })
-  return { group: 'traps', name, task, expected: null, ...judgeAvoidance(written, never) }
+  return { group: 'traps', name, task, expected: null, ...judgeAvoidance(written, forbidden) }
 }
 
 /** Judges whether the author avoided the words of a trap. A rejection by a lint rule also counts as avoided. */
-function judgeAvoidance(written: Awaited<ReturnType<CanaryModels['write']>>, never: readonly string[]): CanaryVerdict {
+function judgeAvoidance(
+  written: Awaited<ReturnType<CanaryModels['write']>>,
+  forbidden: readonly string[],
+): CanaryVerdict {
   if (written.kind !== 'done') return toVerdict(written, { isGood: false })
   const draft = JSON.stringify(written.value.draft).toLowerCase()
-  const words = never.filter((word) => draft.includes(word))
+  const words = forbidden.filter((word) => draft.includes(word))
   if (words.length === 0) return { outcome: 'right', reason: null, detail: '' }
   return { outcome: 'wrong', reason: null, detail: `The instruction contains: ${words.join(', ')}.` }
 }
@@ -134,7 +139,7 @@ function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, si
     if ('missing' in opener) return deferMissing(opener.missing)
     if (unavailable[role]) return unavailable[role]
     const share = await budget.takeShare(SHARES_MAX[role])
-    // Another canary may have found out meanwhile.
+    // Another canary may have found the role unavailable meanwhile.
     if (unavailable[role]) {
       share.end({ costMicros: 0 })
       return unavailable[role]
@@ -159,7 +164,7 @@ function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, si
   }
 }
 
-/** The most that one canary may spend, in millionths of a USD. */
+/** Maximum cost of one canary in micro-dollars. */
 const SHARES_MAX: Record<CanaryRole, number> = {
   author: AUTHOR_LIMITS.budgetMicros,
   verifier: VERIFIER_LIMITS.budgetMicros,
@@ -168,20 +173,20 @@ const SHARES_MAX: Record<CanaryRole, number> = {
 /** Divides a budget among canaries that are measured at the same time, so that together they never exceed it. */
 function createBudget(totalMicros: number | null) {
   let freeMicros = totalMicros ?? 0
-  let shares = 0
+  let openShares = 0
   let shareEnded = Promise.withResolvers<void>()
   return {
-    /** Waits while the free part is smaller and others hold a share, because they return what they do not spend. */
-    async takeShare(mostMicros: number) {
+    /** Waits while less than `maxMicros` is free and others hold a share, because they return what they do not spend. */
+    async takeShare(maxMicros: number) {
       if (totalMicros === null) return { micros: null, end: () => {} }
-      while (freeMicros < mostMicros && shares > 0) await shareEnded.promise
-      const micros = Math.min(mostMicros, freeMicros)
+      while (freeMicros < maxMicros && openShares > 0) await shareEnded.promise
+      const micros = Math.min(maxMicros, freeMicros)
       freeMicros -= micros
-      shares += 1
+      openShares += 1
       /** Counts a share as spent if its cost is unknown. */
       const end = ({ costMicros }: Pick<ModelBill, 'costMicros'>) => {
         freeMicros += micros - (costMicros ?? micros)
-        shares -= 1
+        openShares -= 1
         shareEnded.resolve()
         shareEnded = Promise.withResolvers()
       }
@@ -221,7 +226,6 @@ const buildLintFacts = (task: KnownTask, { body }: PullRequestText): LintFacts =
   authors: [],
   commits: [],
   issueText: body,
-  isEnglish: true,
   upstream: [`acme/${task.name.split('-')[0]}`],
 })
 

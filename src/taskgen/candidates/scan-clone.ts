@@ -27,7 +27,7 @@ type ScanOptions = {
   limit?: number | undefined
   /** Folder of the verdict cache. Omitted: no cache. */
   cacheFolder?: string | undefined
-  onProgress?: (done: { commits: number; pullRequests: number }) => void
+  onProgress?: (progress: { commits: number; pullRequests: number }) => void
 }
 
 /** Scans the pull requests of a local clone. Reads git objects only: no network, no code execution. */
@@ -38,9 +38,9 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
     cacheFolder === undefined ? undefined : await openVerdictCache(await toCacheFile(cacheFolder, folder))
   const counter = newFunnelCounter()
   const candidates: Candidate[] = []
-  const done = { commits: 0, pullRequests: 0 }
+  const progress = { commits: 0, pullRequests: 0 }
   const onCommit = () => {
-    done.commits += 1
+    progress.commits += 1
   }
   const history = listGitHistory(clone, { onCommit })
   const deps = {
@@ -52,15 +52,15 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
     counter.add(screened)
     const candidate = toCandidate(screened)
     if (candidate) candidates.push(candidate)
-    done.pullRequests += 1
-    onProgress(done)
+    progress.pullRequests += 1
+    onProgress(progress)
   }
   const { branch: name, tip = null, isShallow } = clone
   return {
     branch: name,
     tip,
     isShallow,
-    commits: done.commits,
+    commits: progress.commits,
     funnel: counter.funnel(),
     candidates,
     isCached: await saveVerdicts(verdicts),

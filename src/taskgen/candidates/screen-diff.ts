@@ -93,8 +93,9 @@ const KIND_RULES: KindRule[] = [
 function rejectWithoutTestFiles(files: readonly ChangedFile[]): ScreenRejection | undefined {
   if (filterKind(files, 'test').some(({ isDeleted }) => !isDeleted)) return undefined
   // Only the text shows whether a source file contains tests.
-  const mayBeInline = filterKind(files, 'source').some(({ language }) => language?.hasInlineTests)
-  return mayBeInline ? undefined : rejectCandidate('no_tests', `${filterKind(files, 'source').length} source files`)
+  const source = filterKind(files, 'source')
+  const mayHaveInlineTests = source.some(({ language }) => language?.hasInlineTests)
+  return mayHaveInlineTests ? undefined : rejectCandidate('no_tests', `${source.length} source files`)
 }
 
 function rejectInlineTests(source: readonly ChangedFile[]): ScreenRejection {
@@ -107,8 +108,9 @@ function rejectInlineTests(source: readonly ChangedFile[]): ScreenRejection {
 function rejectWithoutTests(tests: readonly ChangedFile[]): ScreenRejection | undefined {
   const extended = tests.filter(({ hasTests, added }) => hasTests && added > 0)
   if (extended.length === 0) return rejectCandidate('no_tests', `only ${tests[0]?.path ?? ''}`)
-  if (extended.every(({ assertions }) => assertions === 0) && extended.some(({ typeAssertions }) => typeAssertions > 0))
-    return rejectCandidate('no_tests', `only type assertions in ${extended[0]?.path ?? ''}`)
+  const assertsOnlyTypes =
+    extended.every(({ assertions }) => assertions === 0) && extended.some(({ typeAssertions }) => typeAssertions > 0)
+  if (assertsOnlyTypes) return rejectCandidate('no_tests', `only type assertions in ${extended[0]?.path ?? ''}`)
   const lines = countLines(extended)
   return lines < TEST_LINES_MIN ? rejectCandidate('no_tests', `${lines} lines of tests`) : undefined
 }
@@ -157,10 +159,14 @@ function measureDiff({ files, fileCount, fingerprint }: Diff): Omit<CandidateVer
   return { difficulty: estimateBySize(features), features, fingerprint: fingerprint.copy().digest('hex') }
 }
 
+const EASY_LINES_MAX = 20
+const HARD_FILES_MIN = 5
+const MEDIUM_LINES_MAX = 200
+
 /** Estimates the difficulty for selection. The real difficulty is only known from trials. */
 function estimateBySize({ sourceFiles, sourceLines }: Pick<Features, 'sourceFiles' | 'sourceLines'>): Difficulty {
-  if (sourceFiles === 1 && sourceLines <= 20) return 'easy'
-  return sourceFiles >= 5 || sourceLines > 200 ? 'hard' : 'medium'
+  if (sourceFiles === 1 && sourceLines <= EASY_LINES_MAX) return 'easy'
+  return sourceFiles >= HARD_FILES_MIN || sourceLines > MEDIUM_LINES_MAX ? 'hard' : 'medium'
 }
 
 /** A pull request with the verdict on it. */

@@ -2,6 +2,7 @@ import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
 import { rejectCandidate, type ScreenRejection } from './reasons.ts'
 
 const DAY_MS = 86_400_000
+/** Number of days after which a pull request is rarely reverted. */
 const SETTLED_DAYS = 7
 const ISSUES_MAX = 3
 
@@ -55,11 +56,11 @@ const CHORES: [kind: string, pattern: RegExp][] = [
 ]
 
 /** Number of characters of a title that are matched. */
-const TITLE_MAX = 500
+const TITLE_LENGTH_MAX = 500
 
 /** Returns the kind of chore that a title announces. */
 export function findChore(title: string): string | undefined {
-  const text = title.slice(0, TITLE_MAX).trim()
+  const text = title.slice(0, TITLE_LENGTH_MAX).trim()
   return CHORES.find(([, pattern]) => pattern.test(text))?.[0]
 }
 

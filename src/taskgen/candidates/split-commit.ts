@@ -27,7 +27,7 @@ const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
 /** Allows for the maximum of a thousand source lines, with half a kilobyte each. */
 const SOURCE_BYTES_MAX = 512 * 1024
 
-/** Splits a change and verifies that the split is lossless: the base and the three patches give the head tree. */
+/** Splits a change and verifies that the split is lossless: the base tree with the three patches applied is the head tree. */
 export async function splitCommit(
   objects: GitObjects,
   range: CommitRange,
@@ -66,6 +66,7 @@ const DIFF_TREE_ARGS = [
 const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
 const NAME_BYTES_MAX = 16 * 1024
 
+/** Lists the changed files. Rejects a change with a file name that is not UTF-8. */
 async function listChanges(location: GitLocation, trees: string[], signal: AbortSignal) {
   const changes: TreeChange[] = []
   // git prints the fields of a change and then its path, each ended by NUL.
@@ -147,6 +148,7 @@ async function readPatch(
 
 const REGULAR_MODE = /^100(644|755|664)$/
 
+/** Reads the tests as merged. Rejects tests that are too large or not regular files. */
 async function readHidden(
   location: GitLocation,
   changes: readonly TreeChange[],
@@ -176,14 +178,14 @@ async function checkLossless(location: GitLocation, { split, baseTree, headTree 
     const error = await index.apply(split[part])
     if (error !== undefined) return reject('patch_does_not_apply', `The ${part} patch: ${error}`)
   }
-  const tree = await index.writeTree().catch(toMessage)
+  const tree = await index.writeTree().catch(toWriteError)
   return tree === headTree
     ? undefined
     : reject('split_not_lossless', `The three patches give the tree ${tree} instead of ${headTree}.`)
 }
 
-/** Returns the error of git for a tree that it cannot write. Rethrows other errors. */
-function toMessage(error: unknown): string {
+/** Returns git's error message for a tree that it cannot write. Rethrows other errors. */
+function toWriteError(error: unknown): string {
   if (error instanceof GitFailed && !error.timedOut) return error.message
   throw error
 }
@@ -256,7 +258,7 @@ async function openIndex(location: GitLocation, tree: string, signal: AbortSigna
   }
 }
 
-/** Returns the error of git for a patch that does not apply. Rethrows other errors, for example if git was stopped. */
+/** Returns git's error message for a patch that does not apply. Rethrows other errors, for example if git was stopped. */
 function toApplyError(error: unknown): string {
   if (!(error instanceof GitFailed) || error.timedOut || !/^error: /m.test(error.stderr)) throw error
   return error.message

@@ -21,20 +21,20 @@ const Verdict = z.union([
 const Line = z.tuple([z.string(), Verdict])
 
 export async function openVerdictCache(file: string): Promise<VerdictCache> {
-  const known = await loadVerdicts(file)
+  const loaded = await loadVerdicts(file)
   const used = new Map<string, DiffVerdict>()
   let isChanged = false
   return {
-    get: (pair) => used.get(pair) ?? known.get(pair),
+    get: (pair) => used.get(pair) ?? loaded.get(pair),
     set(pair, verdict) {
-      isChanged ||= !known.has(pair)
+      isChanged ||= !loaded.has(pair)
       used.set(pair, verdict)
       return used
     },
     // A large cache is reduced to the verdicts that this scan used.
     async save() {
       if (!isChanged) return
-      await saveVerdicts(file, known.size < ENTRIES_MAX ? new Map([...known, ...used]) : used)
+      await saveVerdicts(file, loaded.size < ENTRIES_MAX ? new Map([...loaded, ...used]) : used)
     },
   }
 }
@@ -62,13 +62,13 @@ function parseEntry(line: string): [string, DiffVerdict][] {
 
 /** Writes atomically: concurrent writers leave one complete file. */
 async function saveVerdicts(file: string, verdicts: ReadonlyMap<string, DiffVerdict>): Promise<void> {
-  const partial = `${file}.${process.pid}`
+  const temporaryFile = `${file}.${process.pid}`
   const lines = [...verdicts].map((entry) => JSON.stringify(entry))
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   try {
-    await writeFile(partial, `${[HEADER, ...lines].join('\n')}\n`, { mode: 0o600 })
-    await rename(partial, file)
+    await writeFile(temporaryFile, `${[HEADER, ...lines].join('\n')}\n`, { mode: 0o600 })
+    await rename(temporaryFile, file)
   } finally {
-    await rm(partial, { force: true })
+    await rm(temporaryFile, { force: true })
   }
 }

@@ -40,9 +40,11 @@ function resolveJob({ services: declared, env, runsTests }: CiJob): ResolvedJob 
   const resolved = declared.slice(0, SERVICES_MAX).map(resolveService)
   const uses = resolved.flatMap((each) => (typeof each === 'string' ? [] : [each]))
   const unsupported = resolved.flatMap((each) => (typeof each === 'string' ? [each] : []))
-  const clash = uses.find(({ port }, at) => uses.findIndex((other) => other.port === port) !== at)
+  const isFirstOnPort = ({ port }: ServiceUse, index: number) =>
+    uses.findIndex((other) => other.port === port) === index
+  const clash = uses.find((use, index) => !isFirstOnPort(use, index))
   if (clash) unsupported.push(`${clash.image}: port ${clash.port} is used twice`)
-  const distinct = uses.filter(({ port }, at) => uses.findIndex((other) => other.port === port) === at)
+  const distinct = uses.filter(isFirstOnPort)
   return { uses: distinct, unsupported, env: selectVariables(env, distinct), runsTests }
 }
 
@@ -58,15 +60,17 @@ function resolveService({ image, port, hosts, env }: DeclaredService): ServiceUs
   const name = toImageName(image)
   const service = knownServices.find((each) => each.image.test(name))
   if (service === undefined) return `${image}: no such server is available here`
-  const chosen = port ?? service.port
-  if (!Number.isInteger(chosen) || chosen < PORT_MIN || chosen > PORT_MAX) return `${image}: invalid port ${chosen}`
+  const usedPort = port ?? service.port
+  if (!Number.isInteger(usedPort) || usedPort < PORT_MIN || usedPort > PORT_MAX)
+    return `${image}: invalid port ${usedPort}`
   if (!Object.values(env).every((value) => VALUE.test(value))) return `${image}: the value of a variable is too long`
   const fault = service.findFault(env)
   if (fault !== undefined) return `${image}: ${fault}`
-  return { service: service.id, image, port: chosen, hosts: hosts.filter((host) => isOwnName(host)), env }
+  return { service: service.id, image, port: usedPort, hosts: hosts.filter(isServiceHost), env }
 }
 
-const isOwnName = (host: string): boolean => HOST.test(host) && !/^localhost$|^[\d.]+$/i.test(host)
+/** Returns true for a host name that only the service has: neither an address nor that of this machine. */
+const isServiceHost = (host: string): boolean => HOST.test(host) && !/^localhost$|^[\d.]+$/i.test(host)
 
 const PUBLIC_REGISTRIES =
   /^(?:docker\.io|registry\.hub\.docker\.com|index\.docker\.io|public\.ecr\.aws\/docker|quay\.io)\//
@@ -85,11 +89,11 @@ function toImageName(image: string): string {
 const CLIENT_NAME =
   /(?:^|_)(?:PG[A-Z]*|POSTGRES[A-Z]*|DB|DATABASES?|MYSQL|MARIADB|REDIS|VALKEY|MEMCACHED?|CACHE|BROKER|CELERY|DSN)(?:_|$)/i
 const CLIENT_VALUE = /^(?:postgres|postgresql|postgis|pgsql|mysql|mysql2|mariadb|redis|memcached?)(?:\+\w+)?:\/\//i
-/** A host, a host with a port, or a URL. A path is none, because programs would load settings or code from it. */
+/** Matches a loopback host, with or without a port, and a URL of one. File paths do not match: programs would load settings or code from them. */
 const LOOPBACK =
   /^(?:[a-z][a-z0-9+.-]{0,30}:\/\/(?:[^/@\s]{0,200}@)?)?(?:localhost|127\.0\.0\.1)(?::\d{1,5})?(?:[/?][^\s]*)?$/i
 /** Variables that load code, redirect traffic or belong to the image. */
-const FOREIGN_NAME =
+const EXCLUDED_NAME =
   /^(?:LD_|DYLD_|OPENSSL_|GCONV_|LOCPATH$|GIT_|BASH_ENV$|ENV$|PATH$|HOME$|TMPDIR$|PYTHON|NODE_|PERL|RUBY|JAVA_|JDK_)|PROXY$/i
 const VARIABLE = /^[A-Za-z_]\w{0,60}$/
 const VARIABLES_MAX = 40
@@ -102,7 +106,7 @@ function selectVariables(env: Record<string, string>, uses: readonly ServiceUse[
     CLIENT_NAME.test(name) || CLIENT_VALUE.test(value) || LOOPBACK.test(value) || hosts.has(value)
   return Object.fromEntries(
     Object.entries(env)
-      .filter(([name, value]) => VARIABLE.test(name) && !FOREIGN_NAME.test(name) && VALUE.test(value))
+      .filter(([name, value]) => VARIABLE.test(name) && !EXCLUDED_NAME.test(name) && VALUE.test(value))
       .filter(([name, value]) => refersToService(name, value))
       .slice(0, VARIABLES_MAX),
   )
@@ -113,7 +117,7 @@ type CiJob = {
   services: DeclaredService[]
   /** Variables of the job, except those whose value is only known in CI. */
   env: Record<string, string>
-  /** Set where the job seems to run tests. */
+  /** True if the job seems to run tests. */
   runsTests: boolean
 }
 
@@ -165,7 +169,8 @@ function readCiFile({ path, text, listJobs }: CiFile): { jobs: CiJob[]; fault?: 
   return { jobs: [], fault: `${path}: ${report.refusals[0]?.message ?? 'The file is not a table.'}` }
 }
 
-type Texts = Record<string, string>
+/** Values of variables, by name. */
+type Variables = Record<string, string>
 
 const toTable = (value: Value | undefined): ValueTable => (isTable(value) ? value : {})
 const toList = (value: Value | undefined): Value[] => (Array.isArray(value) ? value : [])
@@ -173,22 +178,22 @@ const toText = (value: Value | undefined): string => (typeof value === 'string' 
 
 /** Maximum length of names and values, so that patterns run on bounded input. Longer ones are of no use. */
 const VALUE_LENGTH_MAX = 2000
-const DECLARED_MAX = 100
+const DECLARED_VARIABLES_MAX = 100
 const toShortText = (value: Value | undefined): string => toText(value).slice(0, VALUE_LENGTH_MAX)
-/** Leaves out long values and all variables after the first ones. */
-const toTexts = (value: Value | undefined): Texts =>
+/** Reads the variables of a table. Leaves out long values, and all variables after the first hundred. */
+const toVariables = (value: Value | undefined): Variables =>
   Object.fromEntries(
     Object.entries(toTable(value))
       .map(([name, each]): [string, string] => [name, toText(isTable(each) ? each.value : each)])
       .filter(([, text]) => text.length <= VALUE_LENGTH_MAX)
-      .slice(0, DECLARED_MAX),
+      .slice(0, DECLARED_VARIABLES_MAX),
   )
 
-const TESTS =
+const TEST_WORDS =
   /\btests?\b|_tests?\b|\btest[-_]|\b(?:pytest|tox|nox|rspec|phpunit|pest|jest|vitest|mocha|ctest|gradlew?|mvnw?)\b/i
 const SEARCHED_LENGTH_MAX = 20_000
 const mentionsTests = (...texts: string[]): boolean =>
-  texts.some((text) => TESTS.test(text.slice(0, SEARCHED_LENGTH_MAX)))
+  texts.some((text) => TEST_WORDS.test(text.slice(0, SEARCHED_LENGTH_MAX)))
 
 function listGithubJobs(workflow: ValueTable): CiJob[] {
   const jobs = Object.entries(toTable(workflow.jobs)).map(([id, value]) => ({ id, job: toTable(value) }))
@@ -201,9 +206,9 @@ function listGithubJobs(workflow: ValueTable): CiJob[] {
     const ordered = steps.toSorted((one, other) => rankStep(one) - rankStep(other))
     const declared = Object.assign(
       {},
-      toTexts(workflow.env),
-      toTexts(job.env),
-      ...ordered.map((step) => toTexts(step.env)),
+      toVariables(workflow.env),
+      toVariables(job.env),
+      ...ordered.map((step) => toVariables(step.env)),
     )
     const resolve = createGithubResolver(declared, services)
     return {
@@ -230,7 +235,7 @@ function readGithubService(name: string, value: Value, job: ValueTable): GithubS
     image: toShortText(typeof value === 'string' ? value : service.image),
     port: published === undefined || isInContainer ? null : Number(published),
     hosts: isInContainer ? [name] : [],
-    env: toTexts(service.env),
+    env: toVariables(service.env),
   }
 }
 
@@ -240,7 +245,10 @@ const EXPRESSION = /\$\{\{([^{}]{1,200})\}\}/g
  * Resolves expressions: ports of services and variables have their value; a secret has its name, which is the same
  * wherever it is used. A variable with any other expression is left out.
  */
-function createGithubResolver(declared: Texts, services: readonly GithubService[]): (texts: Texts) => Texts {
+function createGithubResolver(
+  declared: Variables,
+  services: readonly GithubService[],
+): (variables: Variables) => Variables {
   const evaluate = (text: string): string | undefined => {
     const expression = text.trim()
     const [, service, port] = /^job\.services\.([\w-]+)\.ports\[['"]?(\d{1,5})['"]?\]$/.exec(expression) ?? []
@@ -249,19 +257,23 @@ function createGithubResolver(declared: Texts, services: readonly GithubService[
     if (variable !== undefined && !declared[variable]?.includes('${{')) return declared[variable]
     return /^secrets\.(\w+)$/.exec(expression)?.[1]
   }
-  return (texts) => replaceAll(texts, EXPRESSION, evaluate)
+  return (variables) => replaceReferences(variables, EXPRESSION, evaluate)
 }
 
 const REPLACED_MAX = 20
 
-/** Replaces what a pattern matches in each value. Leaves out values in which something cannot be replaced. */
-const replaceAll = (texts: Texts, pattern: RegExp, find: (name: string) => string | undefined): Texts =>
+/** Replaces the references that a pattern matches in each value. Leaves out variables with an unknown reference. */
+const replaceReferences = (
+  variables: Variables,
+  pattern: RegExp,
+  find: (reference: string) => string | undefined,
+): Variables =>
   Object.fromEntries(
-    Object.entries(texts).flatMap(([name, text]) => {
+    Object.entries(variables).flatMap(([name, text]) => {
       const replacements = [...text.matchAll(pattern)].map(([, one, other]) => find(one ?? other ?? ''))
       if (replacements.includes(undefined) || replacements.length > REPLACED_MAX) return []
-      const remaining = replacements.values()
-      return [[name, text.replaceAll(pattern, () => remaining.next().value ?? '')]]
+      const inOrder = replacements.values()
+      return [[name, text.replaceAll(pattern, () => inOrder.next().value ?? '')]]
     }),
   )
 
@@ -279,7 +291,7 @@ function listGitlabJobs(file: ValueTable): CiJob[] {
     .filter(({ services }) => services.length > 0)
     .slice(0, JOBS_MAX)
     .map(({ name, job, services }) => {
-      const env = expandVariables({ ...toTexts(file.variables), ...toTexts(job.variables) })
+      const env = expandVariables({ ...toVariables(file.variables), ...toVariables(job.variables) })
       const lines = [job.script, job.before_script].flatMap((part) => toList(part).map(toText).concat(toText(part)))
       return {
         services: services
@@ -301,7 +313,7 @@ function createExtender(file: ValueTable): (job: ValueTable) => ValueTable {
   const loadTemplate = (name: string): ValueTable => {
     const known = merged.get(name)
     if (known) return known
-    merged.set(name, {}) // ends a circle
+    merged.set(name, {}) // ends the recursion if templates name each other in a circle
     const template = extend(toTable(file[name]))
     merged.set(name, template)
     return template
@@ -317,17 +329,18 @@ function createExtender(file: ValueTable): (job: ValueTable) => ValueTable {
 }
 
 const REFERENCE = /\$(?:(\w+)|\{(\w+)\})/g
-const ROUNDS = 3
+/** Maximum depth of references between variables. */
+const EXPANSION_ROUNDS = 3
 
 /** Maximum length of a value that is inserted into another one. */
 const EXPANDED_LENGTH_MAX = 500
 
 /** Expands references between variables. A variable that refers to one that only CI knows is left out. */
-function expandVariables(texts: Texts): Texts {
-  let expanded = texts
-  for (let round = 0; round < ROUNDS; round += 1) {
+function expandVariables(variables: Variables): Variables {
+  let expanded = variables
+  for (let round = 0; round < EXPANSION_ROUNDS; round += 1) {
     const known = expanded
-    expanded = replaceAll(known, REFERENCE, (name) => {
+    expanded = replaceReferences(known, REFERENCE, (name) => {
       const value = known[name] ?? ''
       return value.length > EXPANDED_LENGTH_MAX ? undefined : known[name]
     })
@@ -338,9 +351,9 @@ function expandVariables(texts: Texts): Texts {
 const HOSTS_MAX = 5
 
 /** Reads a service of GitLab, which is reached by its alias and by the name of its image in two spellings. */
-function readGitlabService(value: Value, env: Texts): DeclaredService {
+function readGitlabService(value: Value, env: Variables): DeclaredService {
   const service = toTable(value)
-  const variables = toTexts(service.variables)
+  const variables = toVariables(service.variables)
   const image = expandText(toShortText(typeof value === 'string' ? value : service.name), env).slice(
     0,
     VALUE_LENGTH_MAX,
@@ -358,5 +371,5 @@ function readGitlabService(value: Value, env: Texts): DeclaredService {
 }
 
 /** Expands the name of an image. Keeps unknown references: versions are often variables, and only the name matters. */
-const expandText = (text: string, env: Texts): string =>
+const expandText = (text: string, env: Variables): string =>
   text.replaceAll(REFERENCE, (all, one, other) => env[one ?? other] ?? all)

@@ -15,8 +15,8 @@ import { done, reject, type StageRejection, type StageResult } from '../stage-re
 import { findRecipeFault } from './dockerfile.ts'
 import { addFolders } from './read-tree.ts'
 
-const line = z.string().min(1).max(500)
-const lines = z.array(line).max(20)
+const LINE_LENGTH_MAX = 500
+const ShellLines = z.array(z.string().min(1).max(LINE_LENGTH_MAX)).max(20)
 
 /** Wire format of the model's answer. Variables are a list, because some providers reject open-ended keys. */
 const Proposal = z.strictObject({
@@ -24,8 +24,8 @@ const Proposal = z.strictObject({
   aptPackages: z.array(z.string().max(64)).max(40),
   env: z.array(z.strictObject({ name: z.string().max(64), value: z.string().max(500) })).max(20),
   manifests: z.array(z.string().max(300)).max(40),
-  setup: lines,
-  build: lines,
+  setup: ShellLines,
+  build: ShellLines,
   runner: z.string().max(40),
 })
 
@@ -194,8 +194,6 @@ const LINE_RULES: LineRule[] = [
   [/(?:^|\s)(?:\/solution|\/tests|\/logs)\b/, 'it uses folders of the solution, the tests or the logs'],
 ]
 
-const LINE_LENGTH_MAX = 500
-
 function listLineFaults(line: string, facts: RecipeTree): string[] {
   if (line.length > LINE_LENGTH_MAX || /[\n\r\0]/.test(line))
     return [`${quoteExcerpt(line)}: one line of at most ${LINE_LENGTH_MAX} characters.`]
@@ -229,14 +227,8 @@ function listTreeFaults(line: string, { paths, folders, sortedPaths }: RecipeTre
       .replaceAll(/^["']|["']$/g, '')
       .replace(/^(?:\.\/|\/workspace\/repo\/)+/, '')
       .replace(/\/+$|\/\*+$/g, '')
-    return (
-      path === '' ||
-      path === '*' ||
-      path === '.' ||
-      paths.has(path) ||
-      folders.has(path) ||
-      matchesGlob(path, sortedPaths)
-    )
+    const isWholeTree = ['', '.', '*'].includes(path)
+    return isWholeTree || paths.has(path) || folders.has(path) || matchesGlob(path, sortedPaths)
   }
   const redirected = [...line.matchAll(/>>?\s*([^\s;&|<>]+)/g)].map(([, target]) => target ?? '')
   const changed = line.split(/[;&|]+/).flatMap((part) => {
@@ -261,7 +253,7 @@ function matchesGlob(word: string, sortedPaths: readonly string[]): boolean {
   return wildcard >= 0 && hasPrefix(sortedPaths, word.slice(0, wildcard))
 }
 
-/** Searches sorted texts for one that begins with a prefix. */
+/** Returns true if one of the sorted texts begins with the prefix. Searches by bisection. */
 function hasPrefix(sorted: readonly string[], prefix: string): boolean {
   let [from, to] = [0, sorted.length]
   while (from < to) {
@@ -272,6 +264,7 @@ function hasPrefix(sorted: readonly string[], prefix: string): boolean {
   return sorted[from]?.startsWith(prefix) === true
 }
 
+/** Matches a package manager and its command that installs. The group is the rest of the command. */
 const INSTALLS =
   /\b(?:pip3?|uv|pipx|poetry|conda|npm|npx|yarn|pnpm|bun|cargo|go|gem|composer|apt-get|apt)\b[^;&|]*?\b(?:install|add|get|require|i)\b([^;&|]*)/g
 
@@ -316,5 +309,5 @@ function selectRunner(detected: readonly Runner[], tests: readonly string[]): Ru
 
 const describeUnsupported = (detected: readonly Runner[]): string =>
   detected.length === 0
-    ? 'Nothing in the tree names a runner that is known here.'
+    ? 'No file of the tree indicates a supported test runner.'
     : `None of the tests can be run by ${detected.map(({ name }) => name).join(' or ')}.`

@@ -33,9 +33,9 @@ export async function readSubmodules(
   const parents: ParentTree[] = [{ objects: repository, tree, prefix: '', depth: 0 }]
   // Nested submodules are appended while the list is read.
   for (const parent of parents) {
-    const wanted = await listWanted(parent, signal)
+    const listed = await listSubmodules(parent, signal)
     const fault =
-      typeof wanted === 'string' ? wanted : await fetchAll(wanted, { repository, submodules, parents, signal })
+      typeof listed === 'string' ? listed : await fetchAll(listed, { repository, submodules, parents, signal })
     if (fault) return reject('submodule_unavailable', fault)
   }
   const entries = [...tree.entries, ...submodules.flatMap((each) => each.entries)]
@@ -55,10 +55,10 @@ type ParentTree = {
 }
 
 /** A submodule with an address. `prefix` is its path in the outermost repository, with a slash. */
-type WantedSubmodule = { prefix: string; url: string; commit: string; depth: number; open: OpenSubmodule }
+type ListedSubmodule = { prefix: string; url: string; commit: string; depth: number; open: OpenSubmodule }
 
 /** Lists the submodules of a tree that have an address. Returns a fault if `.gitmodules` is not valid. */
-async function listWanted(parent: ParentTree, signal: AbortSignal): Promise<WantedSubmodule[] | string> {
+async function listSubmodules(parent: ParentTree, signal: AbortSignal): Promise<ListedSubmodule[] | string> {
   const { tree, objects, prefix, depth } = parent
   const { openSubmodule: open } = objects
   const file = tree.entries.find(({ path, kind }) => path === '.gitmodules' && kind !== 'link')
@@ -83,9 +83,9 @@ type FetchContext = {
 }
 
 /** Fetches the files of submodules and adds them to the context. Returns the first fault. */
-async function fetchAll(wanted: readonly WantedSubmodule[], context: FetchContext): Promise<string | undefined> {
-  for (const submodule of wanted) {
-    if (countFiles(context.submodules) > FILES_MAX) return undefined // refused by the caller
+async function fetchAll(listed: readonly ListedSubmodule[], context: FetchContext): Promise<string | undefined> {
+  for (const submodule of listed) {
+    if (countFiles(context.submodules) > FILES_MAX) return undefined // `readSubmodules` rejects the tree
     const fault = await fetchFiles(submodule, context).catch(describeRefusal)
     if (fault !== undefined) return `${JSON.stringify(submodule.prefix)}: ${fault}`
   }
@@ -102,7 +102,7 @@ function describeRefusal(error: unknown): string {
 }
 
 async function fetchFiles(
-  { prefix, url, commit, depth, open }: WantedSubmodule,
+  { prefix, url, commit, depth, open }: ListedSubmodule,
   { repository, submodules, parents, signal }: FetchContext,
 ): Promise<string | undefined> {
   if (depth > DEPTH_MAX) return `Submodules are nested more than ${DEPTH_MAX} levels deep.`

@@ -58,22 +58,23 @@ export async function readTree(
 const pathOf = ({ path }: { path: string }): string => path
 
 const LINE = /^(\d+) (\w+) ([0-9a-f]+)\t(.+)$/s
-const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'program' }
+/** Kinds by the mode that git stores. Files of other modes are plain. */
+const KINDS_BY_MODE: Record<string, TreeEntry['kind']> = { '120000': 'link', '100755': 'program' }
 
 type ListedTree = { listed: Omit<TreeEntry, 'size'>[]; gitlinks: Gitlink[]; isComplete: boolean }
 
 async function listEntries(location: GitLocation, tree: string, signal: AbortSignal): Promise<ListedTree> {
   const listed: ListedTree['listed'] = []
   const gitlinks: Gitlink[] = []
-  let length = 0
-  const isTooLarge = () => listed.length + gitlinks.length > FILES_MAX || length > PATHS_LENGTH_MAX
+  let pathsLength = 0
+  const isTooLarge = () => listed.length + gitlinks.length > FILES_MAX || pathsLength > PATHS_LENGTH_MAX
   const stream = streamGit(location, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
   for await (const piece of splitStream(stream, NUL, NAME_BYTES_MAX)) {
     const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
     const path = Buffer.from(name, 'latin1').toString()
     if (type === 'commit') gitlinks.push({ path, commit: id })
-    if (type === 'blob') listed.push({ path, kind: KINDS[mode] ?? 'file', id })
-    length += path.length
+    if (type === 'blob') listed.push({ path, kind: KINDS_BY_MODE[mode] ?? 'file', id })
+    pathsLength += path.length
     if (isTooLarge()) break
   }
   return { listed: listed.sort((a, b) => (a.path < b.path ? -1 : 1)), gitlinks, isComplete: !isTooLarge() }
@@ -100,7 +101,7 @@ export function findSizeFault(entries: readonly TreeEntry[]): string | undefined
 const TEXT_BYTES_MAX = 512 * 1024
 const LOCK_BYTES_MAX = 4 * 1024 * 1024
 const TEXTS_MAX = 400
-/** Maximum size of all texts together: rules read them without a pause. */
+/** Maximum size of all texts together, because rules read them in one step. */
 const TEXTS_BYTES_MAX = 16 * 1024 * 1024
 
 async function readTexts(location: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
@@ -116,7 +117,7 @@ async function readTexts(location: GitLocation, entries: readonly TreeEntry[], s
   return texts
 }
 
-/** Returns a predicate that is true until the sizes of the files exceed a total. */
+/** Returns a predicate that is true until the files that it has been called with exceed a total size. */
 function createBytesFilter(bytesMax: number): (entry: TreeEntry) => boolean {
   let remaining = bytesMax
   return ({ size }) => {
@@ -136,13 +137,13 @@ const BUILD_FILE_PATTERNS = languages.flatMap(({ buildFilePatterns }) => buildFi
 const TEST_FILE_PATTERNS = languages.flatMap(({ readTestFiles }) => readTestFiles ?? [])
 /** CI configurations show how the tests are run. */
 const CI_FILE = /^(?:\.github\/workflows\/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|\.circleci\/config\.yml)$/
-const DEPTH_MAX = 5
+const BUILD_FILE_DEPTH_MAX = 5
 
 /** Returns true if the text of a file is read: build and CI configuration, and tests, which show their runner. */
 function isBuildFile(path: string): boolean {
   const parts = path.split('/')
   const name = parts.at(-1) ?? ''
-  if (parts.length > DEPTH_MAX || parts.includes('node_modules')) return false
+  if (parts.length > BUILD_FILE_DEPTH_MAX || parts.includes('node_modules')) return false
   if (
     BUILD_FILE_NAMES.has(name.toLowerCase()) ||
     BUILD_FILE_PATTERNS.some((pattern) => pattern.test(name)) ||
@@ -204,7 +205,7 @@ export function addFolders(path: string, folders: Set<string>): void {
   }
 }
 
-/** Beginning and sizes of the small files that Git LFS commits instead of the content. */
+/** Beginning and size limits of the pointer files that Git LFS commits instead of the content. */
 const POINTER =
   /^version https:\/\/(?:git-lfs\.github\.com|hawser\.github\.com)\/spec\/v1\n(?:.*\n)*?oid sha256:[0-9a-f]{64}\n/
 const POINTER_BYTES_MIN = 110
@@ -227,11 +228,11 @@ export async function listLfsPointers(
     .filter(({ path, size }) => /(?:^|\/)\.gitattributes$/.test(path) && size <= ATTRIBUTES_BYTES_MAX)
     .slice(0, ATTRIBUTES_MAX)
   if (!(await usesLfs(location, attributes, signal))) return []
-  const small = files
+  const maybePointers = files
     .filter(({ size }) => size >= POINTER_BYTES_MIN && size <= POINTER_BYTES_MAX)
     .slice(0, POINTERS_MAX)
   const pointers: string[] = []
-  for await (const { path, content } of readBlobs(location, small, { signal, bytesMax: POINTER_BYTES_MAX }))
+  for await (const { path, content } of readBlobs(location, maybePointers, { signal, bytesMax: POINTER_BYTES_MAX }))
     if (POINTER.test(content.toString('latin1'))) pointers.push(path)
   return pointers
 }

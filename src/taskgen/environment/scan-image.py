@@ -20,9 +20,11 @@ SKIPPED_FOLDERS = ('/proc', '/sys', '/dev')
 request = json.load(sys.stdin)
 repository = request['repository']
 lines = {line.encode('latin-1') for line in request['lines']}
-shortest = min(map(len, lines), default=0)
+shortest_line = min(map(len, lines), default=0)
 blobs = set(request['blobs'])
-copies = [(each, re.compile(each['copy'])) for each in request['packages']]
+# Ids of blobs are SHA-1 (40 digits) or SHA-256 (64 digits).
+hash_function = hashlib.sha256 if any(len(blob) == 64 for blob in blobs) else hashlib.sha1
+packages = [(each, re.compile(each['copy'])) for each in request['packages']]
 found = []
 
 
@@ -40,6 +42,7 @@ def git(*words, cwd=repository):
 
 
 def check_repository():
+    """Reports changed files, and everything in the repository besides the one commit of the base."""
     code, status = git('status', '--porcelain=v1', '-z', '--untracked-files=all')
     if code != 0:
         return report('dirty', 'git status fails in the repository.')
@@ -77,15 +80,19 @@ def read(path):
 
 
 def long_lines(content):
-    return {text for text in map(bytes.strip, content.split(b'\n')) if len(text) >= shortest} if shortest else set()
+    """Returns the lines that are at least as long as the shortest line that is searched for."""
+    if not lines:
+        return set()
+    return {text for text in map(bytes.strip, content.split(b'\n')) if len(text) >= shortest_line}
 
 
 def scan_files():
+    """Searches all files outside the base tree, and all git folders. Content that the base tree has too is not a leak."""
     known = tracked_files()
     for path in known:
         content = read(path)
         lines.difference_update(long_lines(content))
-        blobs.difference_update(digests(content))
+        blobs.discard(blob_id(content))
     git_folders = []
     for folder, folders, names in os.walk(b'/', followlinks=False):
         folders[:] = [name for name in folders if os.fsdecode(os.path.join(folder, name)) not in SKIPPED_FOLDERS]
@@ -109,7 +116,7 @@ def scan_file(path):
     content = read(path)
     if not content:
         return
-    if len(content) >= FILE_BYTES_MIN and blobs & digests(content):
+    if len(content) >= FILE_BYTES_MIN and blob_id(content) in blobs:
         report('file', os.fsdecode(path) + ' is a file of the solution or its tests.')
     for line in lines & long_lines(content):
         text = ascii(line.decode('utf-8', 'replace'))
@@ -117,31 +124,31 @@ def scan_file(path):
         break
 
 
-def digests(content):
-    head = b'blob %d\0' % len(content)
-    size = len(next(iter(request['blobs']), '0' * 40))
-    return {(hashlib.sha256 if size == 64 else hashlib.sha1)(head + content).hexdigest()}
+def blob_id(content):
+    """Returns the id that git gives a file of this content."""
+    return hash_function(b'blob %d\0' % len(content) + content).hexdigest()
 
 
 def scan_packages(folder, names):
     """Reports copies of the project's own packages that were not installed from the tree."""
     for path in (os.path.join(folder, os.fsdecode(name)) for name in names):
-        for package, pattern in copies:
+        for package, pattern in packages:
             if pattern.search(path) and not is_linked(path) and not is_earlier(path, package):
                 report('package', path + ' is a copy of ' + package['name'] + '.')
 
 
 def is_earlier(path, package):
     """Returns whether a copy was published before the tree: tools often depend on earlier versions of the project."""
-    own = numbers(package['version'] or '')
+    own = parse_version(package['version'] or '')
     # Some projects have a version that is above all others.
     if not own or re.fullmatch('99+', str(own[0])):
         return False
-    found = [numbers(each) for each in copy_versions(path)]
-    return bool(found) and all(each and (each < own or (package['isLocked'] and each == own)) for each in found)
+    versions = [parse_version(each) for each in copy_versions(path)]
+    return bool(versions) and all(each and (each < own or (package['isLocked'] and each == own)) for each in versions)
 
 
 def copy_versions(path):
+    """Returns the versions of a copy: from its package.json, its subfolders or its name."""
     try:
         return [str(json.loads(read(os.path.join(path, 'package.json')))['version'])]
     except (ValueError, KeyError, TypeError):
@@ -150,13 +157,13 @@ def copy_versions(path):
     return folders or re.findall(r'[-@]v?(\d[^/]*)$', path)
 
 
-def numbers(version):
+def parse_version(version):
     """Returns the numbers of a version without trailing zeros. Marks such as SNAPSHOT do not count."""
-    parts = re.match(r'\d+(?:\.\d+)*', version)
-    found = [int(part) for part in parts[0].split('.')] if parts else []
-    while found and found[-1] == 0 and len(found) > 1:
-        found.pop()
-    return found
+    match = re.match(r'\d+(?:\.\d+)*', version)
+    numbers = [int(part) for part in match[0].split('.')] if match else []
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
 
 
 def is_linked(path):

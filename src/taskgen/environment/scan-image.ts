@@ -70,8 +70,8 @@ export const listPublishedCopies = (packages: readonly PublishedPackage[]): Pack
 
 const SHOWN_MAX = 10
 
-const joinDetails = (found: readonly { detail: string }[]): string =>
-  found
+const joinDetails = (findings: readonly { detail: string }[]): string =>
+  findings
     .slice(0, SHOWN_MAX)
     .map(({ detail }) => detail)
     .join('\n')
@@ -142,11 +142,11 @@ export function collectLeakMarkers(source: string, hidden: HiddenTests): LeakMar
   const lines = [...added, ...tests].map((line) => line.trim()).filter(isDistinctive)
   const changed = [...source.matchAll(NEW_BLOB_ID)].map(([, id = '']) => id)
   const format = changed[0]?.length === SHA256_LENGTH ? 'sha256' : 'sha1'
-  const blobs = [...changed, ...hidden.files.map(({ content }) => blobId(content, format))]
+  const blobs = [...changed, ...hidden.files.map(({ content }) => computeBlobId(content, format))]
   return { lines: [...new Set(lines)].slice(0, LINES_MAX), blobs: [...new Set(blobs)] }
 }
 
 const isDistinctive = (line: string): boolean => line.length >= LINE_LENGTH_MIN && !COMMON_LINE.test(line)
 
-const blobId = (content: string, format: string): string =>
+const computeBlobId = (content: string, format: string): string =>
   createHash(format).update(`blob ${content.length}\0`).update(content, 'latin1').digest('hex')

@@ -36,17 +36,21 @@ export type ExecutionInput = {
   workspaceId?: string | undefined
 }
 
-const REPEATS = 3
+/** Number of runs of each tree that is judged. */
+const RUNS_PER_TREE = 3
+/** Seed of the shuffled order. Any number will do. */
 const SEED = 20
+/** Maximum CPU time of the tests with the fix, as the median of its runs. */
 const MEDIAN_CPU_SECONDS_MAX = 180
 /** Suites that take more CPU time are run with fewer variants of the solution, because each variant is a run. */
 const FEW_VARIANTS_CPU_SECONDS = 20
+/** Maximum numbers of variants of the solution. */
 const ALL_VARIANTS = { parts: 8, mutants: 8 }
 const FEW_VARIANTS = { parts: 5, mutants: 3 }
 /** Shifts the year, the day of the week and usually the month. */
 const DAYS_AHEAD = 1111
 
-/** Variant of one test run. */
+/** Settings of one test run. `only`: ids of the tests to run. */
 type SuiteVariant = {
   variant: SuiteSummary['variant']
   isShuffled?: boolean
@@ -54,9 +58,10 @@ type SuiteVariant = {
   daysAhead?: number
   only?: readonly string[]
 }
+/** Runs the tests of a candidate in different settings, and collects a summary of each run. */
 type SuiteMatrix = {
   summaries: SuiteSummary[]
-  /** Set where the runner can run single tests by their ids. */
+  /** True if the runner can run single tests by their ids. */
   canSelect: boolean
   run(suite: SuiteVariant): Promise<SuiteRun | StageRejection>
 }
@@ -138,7 +143,7 @@ async function runOnce(matrix: SuiteMatrix): Promise<SuiteRuns | StageRejection>
   return second.kind === 'rejected' && second.reason === 'p2f' ? second : repeatedRuns
 }
 
-/** Bounds the command line of the runner. */
+/** Maximum number of tests that are selected by id. Bounds the command line of the runner. */
 const SUSPECTS_MAX = 1000
 const SINGLE_RUNS_MAX = 10
 
@@ -173,8 +178,8 @@ async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgem
   const repeat = (variant: 'base' | 'tests', count: number): SuiteVariant[] =>
     Array.from({ length: count }, () => ({ variant }))
   const suites: SuiteVariant[] = [
-    ...repeat('base', hasGuards ? REPEATS - first.base.length : 0),
-    ...repeat('tests', REPEATS - first.tests.length),
+    ...repeat('base', hasGuards ? RUNS_PER_TREE - first.base.length : 0),
+    ...repeat('tests', RUNS_PER_TREE - first.tests.length),
     { variant: 'fixed', isShuffled: true },
     { variant: 'fixed', cpus: SUITE_SIZE.cpus / 2 },
   ]
@@ -238,7 +243,7 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
   }
 }
 
-/** A run without results; its message explains why. */
+/** Returns a run without results. Its message explains why there are none. */
 const emptyRun = (detail: string): SuiteRun => ({
   statuses: {},
   messages: { '<run>': detail },
@@ -246,7 +251,7 @@ const emptyRun = (detail: string): SuiteRun => ({
   seconds: 0,
 })
 
-/** Returns the run of a suite, or a rejection if it did not run. Runs without the fix or on another day may be empty. */
+/** Returns the run of a suite. One that did not run is a rejection, or an empty run without the fix or on another day. */
 function toRunOrRejection({ variant, daysAhead }: SuiteVariant, outcome: SuiteOutcome): SuiteRun | StageRejection {
   if (outcome.kind === 'ran') return outcome.run
   const { reason, detail } = outcome

@@ -21,18 +21,19 @@ function expandStatement(line: string, { meanings, budget }: IntroducedNames): s
   if (line.length > LINE_LENGTH_MAX) return undefined
   const { before = '', name = '', args = '' } = STATEMENT.exec(line)?.groups ?? {}
   const meaning = meanings.get(name)
-  if (meaning?.kind !== 'function' || readResult(meaning.body) !== undefined || budget.expansions <= 0) return undefined
+  if (meaning?.kind !== 'function' || readReturnedExpression(meaning.body) !== undefined || budget.expansions <= 0)
+    return undefined
   budget.expansions -= 1
   const values = splitArguments(args)
   const body = meaning.body.join('\n')
   if (values.length !== meaning.params.length || !values.every((value) => /^[\w$.]+$/.test(value))) return undefined
   return keepsKeys(body, meaning.params, values)
-    ? renderStatement(before, substitute(body, meaning.params, values))
+    ? inlineBody(before, substitute(body, meaning.params, values))
     : undefined
 }
 
-/** Renders the statements of a function so that they return or assign its result. */
-function renderStatement(before: string, body: string): string | undefined {
+/** Returns the statements of a function so that they return or assign its result. `before` is the text before the call. */
+function inlineBody(before: string, body: string): string | undefined {
   if (before === 'return ') return body
   const returns = body.match(/\breturn\b/g)?.length ?? 0
   if (before === '') return returns === 0 ? body : undefined
@@ -41,8 +42,8 @@ function renderStatement(before: string, body: string): string | undefined {
   return returns === 1 && isAtEnd ? body.replace(/\breturn /, () => before) : undefined
 }
 
-/** Returns the expression of a function that only returns one. */
-const readResult = ([statement = '', ...more]: readonly string[]): string | undefined =>
+/** Returns the expression of a function whose only statement returns one. */
+const readReturnedExpression = ([statement = '', ...more]: readonly string[]): string | undefined =>
   more.length > 0 ? undefined : /^\s*return (.*?);?$/.exec(statement)?.[1]
 
 const CHAIN = /(?<![\w$.]|::|->)[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
@@ -57,8 +58,8 @@ function expandExpressions(text: string, names: IntroducedNames): string {
     if (!expansion) continue
     names.budget.expansions -= 1
     const { length, expanded, isType } = expansion
-    const isAlone = isType || isAtomic(expanded) || isDelimited(masked, index, index + length)
-    pieces.push(text.slice(from, index), isAlone ? expanded : `(${expanded})`)
+    const needsBrackets = !isType && !isAtomic(expanded) && !isDelimited(masked, index, index + length)
+    pieces.push(text.slice(from, index), needsBrackets ? `(${expanded})` : expanded)
     from = index + length
   }
   return pieces.join('') + text.slice(from)
@@ -85,24 +86,23 @@ function expandCall(
   position: ChainPosition,
   { params, body }: Extract<NameMeaning, { kind: 'function' }>,
 ): ExpandedChain | undefined {
-  const result = readResult(body)
+  const result = readReturnedExpression(body)
   const call = readCall(position)
-  if (
-    result === undefined ||
-    !call ||
-    DEFINES.test(position.masked.slice(Math.max(0, position.index - 20), position.index))
-  )
-    return undefined
-  // Several results are not the same as several arguments.
-  const isSame =
+  const before = position.masked.slice(Math.max(0, position.index - CONTEXT_LENGTH), position.index)
+  if (result === undefined || !call || DEFINITION_BEFORE.test(before)) return undefined
+  // A function with several results cannot replace several arguments.
+  const isEquivalent =
     call.values.length === params.length &&
     keepsOrder(result, params, call.values) &&
     keepsKeys(result, params, call.values) &&
     splitArguments(result).length === 1
-  return isSame ? { length: call.length, expanded: substitute(result, params, call.values) } : undefined
+  return isEquivalent ? { length: call.length, expanded: substitute(result, params, call.values) } : undefined
 }
 
-const DEFINES = /\b(?:func|def|function|const|new)\s+$/
+/** Number of characters before and after a position that decide what it is. */
+const CONTEXT_LENGTH = 20
+/** Matches the text before the name of a function that is defined or constructed, and not called. */
+const DEFINITION_BEFORE = /\b(?:func|def|function|const|new)\s+$/
 
 /** Returns true if every argument is evaluated once and in the same order, or evaluating it does nothing else. */
 function keepsOrder(result: string, params: readonly string[], values: readonly string[]): boolean {
@@ -123,7 +123,7 @@ function expandFormat(position: ChainPosition): ExpandedChain | undefined {
   const pieces = format.split('%s')
   const values = call.values.slice(1)
   if (pieces.some((piece) => piece.includes('%')) || pieces.length !== values.length + 1) return undefined
-  const all = pieces.flatMap((piece, at) => [piece === '' ? '' : `"${piece}"`, wrap(values[at] ?? '')])
+  const all = pieces.flatMap((piece, at) => [piece === '' ? '' : `"${piece}"`, addBrackets(values[at] ?? '')])
   const joined = all.filter((each) => each !== '')
   // A single value need not be a string.
   return joined.length < 2 ? undefined : { length: call.length, expanded: joined.join(' + ') }
@@ -171,6 +171,7 @@ function splitArguments(text: string): string[] {
   return values.filter((value) => value !== '')
 }
 
+/** Replaces the parameters of a function by the arguments of a call. */
 function substitute(code: string, params: readonly string[], values: readonly string[]): string {
   const masked = maskStrings(code)
   let substituted = ''
@@ -178,30 +179,32 @@ function substitute(code: string, params: readonly string[], values: readonly st
   for (const { 0: word, index } of masked.matchAll(/(?<![\w$.])[A-Za-z_$][\w$]*/g)) {
     const at = params.indexOf(word)
     if (at < 0) continue
-    const isAlone = isDelimited(masked, index, index + word.length)
-    substituted += code.slice(from, index) + (isAlone ? values[at] : wrap(values[at] ?? ''))
+    const value = values[at] ?? ''
+    const needsBrackets = !isDelimited(masked, index, index + word.length)
+    substituted += code.slice(from, index) + (needsBrackets ? addBrackets(value) : value)
     from = index + word.length
   }
   return substituted + code.slice(from)
 }
 
-const wrap = (value: string): string => (value === '' || isAtomic(value) ? value : `(${value})`)
+/** Puts a value with operators into brackets. */
+const addBrackets = (value: string): string => (value === '' || isAtomic(value) ? value : `(${value})`)
 
-const NESTED_MAX = 10
+const NESTING_MAX = 10
 
-/** Returns true for names, calls, members and literals, which no operator around them takes apart. */
+/** Returns true for names, calls, members and literals, which keep their meaning beside any operator. */
 function isAtomic(code: string): boolean {
   let masked = maskStrings(code)
   // Each round replaces the innermost brackets.
-  for (let nested = 0; nested < NESTED_MAX; nested += 1)
+  for (let nested = 0; nested < NESTING_MAX; nested += 1)
     masked = masked.replaceAll(/\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/g, '_')
   return /^[\w$."'`]*$/.test(masked)
 }
 
 /** Returns true if separators, brackets or the ends of a statement are on both sides. */
 const isDelimited = (masked: string, from: number, to: number): boolean =>
-  /(?:^|[(,[{:]|(?<![=!<>])=|\breturn)\s*$/.test(masked.slice(Math.max(0, from - 20), from)) &&
-  /^[^\S\n]*(?:[),;\]}]|\n|$)/.test(masked.slice(to, to + 20))
+  /(?:^|[(,[{:]|(?<![=!<>])=|\breturn)\s*$/.test(masked.slice(Math.max(0, from - CONTEXT_LENGTH), from)) &&
+  /^[^\S\n]*(?:[),;\]}]|\n|$)/.test(masked.slice(to, to + CONTEXT_LENGTH))
 
 /** Replaces the content of strings without moving anything. Strings end at the end of their line. */
 const maskStrings = (text: string): string =>

@@ -26,7 +26,7 @@ export function collectNames(pieces: readonly LandedPiece[], path: string, langu
       (language !== 'go' || readFolder(piece.path) === readFolder(path)),
   )
   const definitions = visible.flatMap(({ lines }) => [
-    ...listTexts(lines, language),
+    ...listConstantsAndTypes(lines, language),
     ...listFunctions(lines, toFamily(language)),
   ])
   return { language, meanings: indexDefinitions(definitions), budget: { expansions: EXPANSIONS_MAX } }
@@ -35,8 +35,8 @@ export function collectNames(pieces: readonly LandedPiece[], path: string, langu
 /** Returns the meaning of each name. A name that is defined in several ways is left out, because scopes are not read. */
 function indexDefinitions(definitions: readonly Definition[]): Map<string, NameMeaning> {
   const meanings = new Map(definitions.slice(0, NAMES_MAX))
-  const isOther = ([name, meaning]: Definition) => JSON.stringify(meanings.get(name)) !== JSON.stringify(meaning)
-  const ambiguous = definitions.filter(([name]) => meanings.has(name)).filter(isOther)
+  const differs = ([name, meaning]: Definition) => JSON.stringify(meanings.get(name)) !== JSON.stringify(meaning)
+  const ambiguous = definitions.filter(([name]) => meanings.has(name)).filter(differs)
   for (const [name] of ambiguous) meanings.delete(name)
   return meanings
 }
@@ -48,16 +48,17 @@ const readFolder = (path: string): string => path.slice(0, path.lastIndexOf('/')
 type Definition = [name: string, meaning: NameMeaning]
 
 const LITERAL = /(?<value>"(?:\\.|[^"\\]){0,400}"|'(?:\\.|[^'\\]){0,400}'|`[^`\\$]{0,400}`|-?\d[\w.]{0,40}|true|false)/
-const toDefinition = (start: string, end: string): RegExp => new RegExp(`^${start}\\s*=\\s*${LITERAL.source}${end}$`)
-const SCRIPT_CONSTANT = toDefinition('(?:export\\s+)?const\\s+(?<name>[\\w$]+)(?:\\s*:[^=]{1,80})?', '\\s*;?')
+const toConstantPattern = (start: string, end: string): RegExp =>
+  new RegExp(`^${start}\\s*=\\s*${LITERAL.source}${end}$`)
+const SCRIPT_CONSTANT = toConstantPattern('(?:export\\s+)?const\\s+(?<name>[\\w$]+)(?:\\s*:[^=]{1,80})?', '\\s*;?')
 
 /** Lines that define a constant with a literal value. */
 const CONSTANTS: Record<string, RegExp> = {
-  go: toDefinition('\\s*(?:const\\s+)?(?<name>\\w+)(?:\\s+\\w+)?', '\\s*(?://.*)?'),
-  python: toDefinition('(?<name>_*[A-Z][A-Z0-9_]*)(?:\\s*:[^=]{1,80})?', '\\s*(?:#.*)?'),
+  go: toConstantPattern('\\s*(?:const\\s+)?(?<name>\\w+)(?:\\s+\\w+)?', '\\s*(?://.*)?'),
+  python: toConstantPattern('(?<name>_*[A-Z][A-Z0-9_]*)(?:\\s*:[^=]{1,80})?', '\\s*(?:#.*)?'),
   javascript: SCRIPT_CONSTANT,
   typescript: SCRIPT_CONSTANT,
-  rust: toDefinition('(?:pub(?:\\([^)]{1,80}\\))?\\s+)?const\\s+(?<name>\\w+)\\s*:[^=]{1,80}', '\\s*;'),
+  rust: toConstantPattern('(?:pub(?:\\([^)]{1,80}\\))?\\s+)?const\\s+(?<name>\\w+)\\s*:[^=]{1,80}', '\\s*;'),
 }
 
 /** Lines that give a type another name. A generic one has parameters, which are not substituted. */
@@ -68,22 +69,24 @@ const TYPE_ALIASES: Record<string, RegExp> = {
 
 const LINE_LENGTH_MAX = 1000
 
-function listTexts(lines: readonly LandedLine[], language: string): Definition[] {
-  const isConstantBlock = language === 'go' ? markConstantBlocks(lines) : []
+function listConstantsAndTypes(lines: readonly LandedLine[], language: string): Definition[] {
+  const isInConstantBlock = language === 'go' ? markConstantBlocks(lines) : []
   return lines.flatMap(({ text, isAdded, isCode }, at) => {
     if (!isAdded || !isCode || text.length > LINE_LENGTH_MAX) return []
     // In Go, `name = value` declares a constant inside of `const ( )` and assigns a variable elsewhere.
-    const isAssignment = language === 'go' && !isConstantBlock[at] && !text.startsWith('const ')
-    const constant = isAssignment ? [] : defineText('constant', CONSTANTS[language]?.exec(text))
-    return [...constant, ...defineText('type', TYPE_ALIASES[language]?.exec(text))]
+    const isAssignment = language === 'go' && !isInConstantBlock[at] && !text.startsWith('const ')
+    const constant = isAssignment ? [] : toDefinitions('constant', CONSTANTS[language]?.exec(text))
+    return [...constant, ...toDefinitions('type', TYPE_ALIASES[language]?.exec(text))]
   })
 }
 
-function defineText(kind: 'constant' | 'type', match: RegExpExecArray | null | undefined): Definition[] {
+/** Returns the definition that a pattern matched, as a list of one or none. */
+function toDefinitions(kind: 'constant' | 'type', match: RegExpExecArray | null | undefined): Definition[] {
   const { name, value } = match?.groups ?? {}
   return name === undefined || value === undefined ? [] : [[name, { kind, text: value.trim() }]]
 }
 
+/** Returns for each line of a Go file whether it is inside of `const ( )`. */
 function markConstantBlocks(lines: readonly LandedLine[]): boolean[] {
   let isInBlock = false
   return lines.map(({ text }) => {
@@ -156,16 +159,16 @@ type FunctionParts = { name?: string | undefined; params?: string | undefined; r
  * assigned, or has a default value, a pattern or any number of arguments.
  */
 function defineFunction({ name = '', params = '', receiver }: FunctionParts, body: string[]): Definition[] {
-  const list = params.split(',').filter((param) => param.trim() !== '')
-  const names = list.map((param) => /^\s*(\w+)(?:\s*:[^=]*|\s+[^=.]*)?$/.exec(param)?.[1])
-  const known = names.filter((each) => each !== undefined)
-  if (known.length < list.length || known.length > PARAMS_MAX || body.length === 0) return []
-  const assignment = `\\b(?:${known.join('|')})\\s*(?:[-+*/|&%:]?=(?!=)|\\+\\+|--)`
+  const declared = params.split(',').filter((param) => param.trim() !== '')
+  const paramNames = declared.flatMap((param) => /^\s*(\w+)(?:\s*:[^=]*|\s+[^=.]*)?$/.exec(param)?.[1] ?? [])
+  const hasOnlySimpleParams = paramNames.length === declared.length
+  if (!hasOnlySimpleParams || paramNames.length > PARAMS_MAX || body.length === 0) return []
+  const assignment = `\\b(?:${paramNames.join('|')})\\s*(?:[-+*/|&%:]?=(?!=)|\\+\\+|--)`
   const unusable = [
     BOUND_TO_FUNCTION,
-    ...(known.length > 0 ? [new RegExp(assignment)] : []),
+    ...(paramNames.length > 0 ? [new RegExp(assignment)] : []),
     ...(receiver === undefined ? [/\bthis\b/] : []),
   ]
   if (body.some((line) => unusable.some((pattern) => pattern.test(line)))) return []
-  return [[receiver === undefined ? name : `${receiver}.${name}`, { kind: 'function', params: known, body }]]
+  return [[receiver === undefined ? name : `${receiver}.${name}`, { kind: 'function', params: paramNames, body }]]
 }

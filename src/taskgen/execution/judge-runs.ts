@@ -82,6 +82,7 @@ const SHOWN_IDS_MAX = 5
 
 /** Number of runs that report a test, of runs in which it passes, and of all runs. */
 type TestCount = { reported: number; passed: number; runs: number }
+/** Counts of one test in the runs of each tree. */
 type TestTally = { id: string; base: TestCount; tests: TestCount; alone: TestCount; fixed: TestCount }
 
 /** Classifies the tests as fail-to-pass, pass-to-pass and guards. The order of the runs does not matter. */
@@ -116,6 +117,7 @@ export function judgeRuns(runs: SuiteRuns): Judgement | StageRejection {
   }
 }
 
+/** Tests by what the runs show. `unaffected` pass in every run, `fixedByChange` only with the fix. */
 type TestClasses = Record<'broken' | 'unstable' | 'guards' | 'fixedByChange' | 'unaffected', TestTally[]>
 
 function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | undefined {
@@ -130,6 +132,7 @@ function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | 
     return reject('no_f2p', `${describeNothingFixed(guards)} ${describeFailure(runs)}`.trim())
   if (fixedByChange.length > FAIL_TO_PASS_MAX)
     return reject('too_broad', `The fix makes ${fixedByChange.length} tests pass; the maximum is ${FAIL_TO_PASS_MAX}.`)
+  // Tests that protect behaviour which works today.
   const protecting = unaffected.length + guards.length
   if (unstable.length > (protecting + unstable.length) * UNSTABLE_SHARE_MAX)
     return toTimingRejection(
@@ -149,10 +152,10 @@ function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | 
 /** Marks a rejection as load-sensitive: runs may differ because the host was busy during some of them. */
 const toTimingRejection = ({ reason, detail }: StageRejection): StageRejection => rejectForTiming(reason, detail)
 
-const describeNothingFixed = ({ length }: TestTally[]): string =>
-  length === 0
+const describeNothingFixed = (guards: TestTally[]): string =>
+  guards.length === 0
     ? 'No test fails before the fix and passes after it.'
-    : `No new test fails before the fix: ${length} tests of the base fail only because they cannot run with the landed tests.`
+    : `No new test fails before the fix: ${guards.length} tests of the base fail only because they cannot run with the landed tests.`
 
 /**
  * Lists tests that pass on the base and with the fix, and fail with the tests that landed. They may fail only because
@@ -258,10 +261,10 @@ function collectMessages(ids: readonly string[], tests: readonly SuiteRun[]): Re
 
 const BUILD_ERRORS_MAX = 5
 
-/** Lists distinct messages of files, packages and runs that could not be loaded without the fix. */
+/** Lists distinct messages without the fix that belong to no test, but to a file, package or run that could not be loaded. */
 function listBuildErrors({ tests, fixed }: SuiteRuns): string[] {
-  const known = new Set(fixed.flatMap(({ statuses }) => Object.keys(statuses)))
-  const messages = tests.flatMap((run) => Object.entries(run.messages)).filter(([id]) => !known.has(id))
+  const testIds = new Set(fixed.flatMap(({ statuses }) => Object.keys(statuses)))
+  const messages = tests.flatMap((run) => Object.entries(run.messages)).filter(([id]) => !testIds.has(id))
   return [...new Set(messages.map(([, message]) => message))].slice(0, BUILD_ERRORS_MAX)
 }
 

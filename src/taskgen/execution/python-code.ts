@@ -1,14 +1,14 @@
-/** `value`: a line of a multi-line string that is not documentation. `other`: documentation. */
-type PythonLine = 'code' | 'value' | 'other'
+/** Kind of a line. `value`: text of a multi-line string that is not documentation. `other`: documentation, types and the like. */
+export type LineKind = 'code' | 'value' | 'other'
 
 /**
  * Classifies the lines, with their signs, of a piece of a Python file. A piece that begins inside of documentation is
  * recognised by its prose.
  */
-export function classifyLines(lines: readonly string[]): PythonLine[] {
-  const firstEdge = lines.findIndex((line) => readQuotes(line, null) !== null)
-  const startsInside = lines.slice(0, firstEdge === -1 ? lines.length : firstEdge).some(isProse)
-  let open: OpenString = startsInside ? 'unknown' : null
+export function classifyLines(lines: readonly string[]): LineKind[] {
+  const firstOpening = lines.findIndex((line) => readQuotes(line, null) !== null)
+  const beforeOpening = lines.slice(0, firstOpening === -1 ? lines.length : firstOpening)
+  let open: OpenString = beforeOpening.some(isProse) ? 'unknown' : null
   let isValue = false
   return lines.map((line, at) => {
     const before = open
@@ -19,9 +19,9 @@ export function classifyLines(lines: readonly string[]): PythonLine[] {
   })
 }
 
-/** A line, with its sign, that begins with a multi-line string. */
+/** Matches a line, with its sign, that begins with a multi-line string. */
 const STARTS_STRING = /^.\s*[rRuUbB]{0,2}(?:"""|''')/
-/** The end of a line after which a string is a value. */
+/** Matches the end of a line after which a string is a value. */
 const CONTINUES = /[([{,=+%\\]\s*$/
 
 /** Quotes of the multi-line string that a position is in. `unknown`: the string begins above the piece. */
@@ -88,7 +88,7 @@ const LAMBDA_LENGTH_MAX = 200
 const startsType = (text: string, at: number, depth: number): boolean =>
   (depth === 1 && text[at] === ':') || (depth === 0 && text.startsWith('->', at))
 
-/** Returns the index after a type: of the next comma, default value or bracket outside of it, or of the final colon. */
+/** Returns the index of the comma, default value, bracket or final colon that follows a type. */
 function findTypeEnd(text: string, from: number, depth: number): number {
   const ends = depth === 0 ? [':'] : [',', '=', ')']
   let nested = 0

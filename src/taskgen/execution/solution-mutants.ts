@@ -1,14 +1,14 @@
 /** Replaces the lines `from` to `to` (exclusive). */
 type Mutation = { from: number; to: number; replacement: string[] }
 
-const LINE_MAX = 400
+const LINE_LENGTH_MAX = 400
 
 /** Lists mutations of added lines: at most one altered line at a time, and conditional blocks that do nothing. */
 export function listMutations(lines: readonly string[], language: string): Mutation[] {
   const syntax = SYNTAXES[language]
   if (!syntax) return []
   return lines.flatMap((line, at) => {
-    if (line.length > LINE_MAX || /"""|'''/.test(line)) return []
+    if (line.length > LINE_LENGTH_MAX || /"""|'''/.test(line)) return []
     const code = maskText(line, syntax)
     const block = mutateBlock(lines, at, syntax)
     const altered = OPERATORS.map((operate) => operate(line, code, syntax)).filter((each) => each !== undefined)
@@ -65,6 +65,7 @@ const maskText = (line: string, { comment }: MutableSyntax): string =>
     .replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, (text) => ' '.repeat(text.length))
     .replace(comment, (text) => ' '.repeat(text.length))
 
+/** Returns the altered line, or undefined if the operator does not apply. `code` is the line without strings and comments. */
 type MutationOperator = (line: string, code: string, syntax: MutableSyntax) => string | undefined
 
 const COMPARISONS: Record<string, string> = {

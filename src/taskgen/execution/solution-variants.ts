@@ -4,7 +4,7 @@ import { decodeText, PATCH_SECTION, unquotePath } from '../candidates/read-diffs
 import { scanCode } from '../lint/exposed-symbols.ts'
 import { expandNames } from './expand-names.ts'
 import { collectNames, type IntroducedNames, type LandedPiece } from './introduced-names.ts'
-import { classifyLines, removeAnnotations } from './python-code.ts'
+import { classifyLines, type LineKind, removeAnnotations } from './python-code.ts'
 import { listMutations } from './solution-mutants.ts'
 import { listTypeLines, removeTypes } from './typescript-code.ts'
 
@@ -62,11 +62,11 @@ function createNameLookup(files: readonly VariantFile[]): (file: VariantFile) =>
   const pieces = files.flatMap(({ path, language, hunks }) =>
     hunks.map((hunk): LandedPiece => ({ path, language: language?.name ?? '', lines: listLandedLines(hunk) })),
   )
-  const known = new Map<string, IntroducedNames>()
+  const namesByScope = new Map<string, IntroducedNames>()
   return ({ path, language }) => {
     const scope = `${language?.name} ${path.slice(0, path.lastIndexOf('/') + 1)}`
-    const names = known.get(scope) ?? collectNames(pieces, path, language?.name ?? '')
-    known.set(scope, names)
+    const names = namesByScope.get(scope) ?? collectNames(pieces, path, language?.name ?? '')
+    namesByScope.set(scope, names)
     return names
   }
 }
@@ -102,7 +102,7 @@ const TARGET = /^[\w$.]+:?=(?![=>])(?!.*,$)/
 /** Builds a variant that was selected. Each contains the whole patch, so building all of them would take gigabytes. */
 type BuildVariant = () => SolutionVariant
 
-/** Selects at most `max` of the values at equal distances. */
+/** Selects at most `max` of the values at equal distances: those at which `at * max / length` reaches another whole number. */
 const selectEvenly = <T>(values: readonly T[], max: number): T[] =>
   values
     .filter((_, at) => Math.floor((at * max) / values.length) !== Math.floor(((at - 1) * max) / values.length))
@@ -118,11 +118,9 @@ type PatchHunk = {
   oldStart: number
   newStart: number
   lines: string[]
-  /** For each side, the kind of each line. */
+  /** For each side, the kind of each line. Lines of the other side are `other`. */
   kinds: Record<Side, LineKind[]>
 }
-/** `value`: text of a multi-line string. `other`: documentation, a declaration of types, or a line of the other side. */
-type LineKind = 'code' | 'value' | 'other'
 /** The file before and after the change. */
 type Side = '-' | '+'
 
@@ -155,14 +153,11 @@ function parseHunk(body: string, language: SourceLanguage | undefined): PatchHun
 }
 
 /** Classifies the lines of one side of a hunk. */
-function classifySide(lines: readonly string[], other: Side, language: SourceLanguage | undefined): LineKind[] {
-  const isOnSide = lines.map((line) => !line.startsWith(other))
-  const kinds = classifyCode(
-    lines.filter((_, at) => isOnSide[at]),
-    language,
-  )
-  let next = 0
-  return isOnSide.map((isOn) => (isOn ? (kinds[next++] ?? 'other') : 'other'))
+function classifySide(lines: readonly string[], otherSide: Side, language: SourceLanguage | undefined): LineKind[] {
+  const isOnSide = lines.map((line) => !line.startsWith(otherSide))
+  const ownLines = lines.filter((_, at) => isOnSide[at])
+  const ownKinds = classifyCode(ownLines, language).values()
+  return isOnSide.map((isOn) => (isOn ? (ownKinds.next().value ?? 'other') : 'other'))
 }
 
 const isChange = (line: string): boolean => line.startsWith('+') || line.startsWith('-')
@@ -179,6 +174,7 @@ function listRuns(file: VariantFile, hunk: PatchHunk): ChangeRun[] {
   return runs.filter(({ to }) => !hunk.lines[to]?.startsWith('\\'))
 }
 
+/** Lines that change no behaviour: imports, log messages, type declarations, closing brackets, annotations. */
 const NO_BEHAVIOUR = [
   /^(?:from\s+\S+\s+)?import\b|^export\s+(?:\*|\{.*\})\s+from\b|^(?:use|package|require|using)\b(?!\s*(?:[-+*/|.:]?=|\.|\+\+))|^__all__\b/,
   /^(?:[\w.]*\blog(?:ger|ging)?|console|slog)\.\w+\(.*\)?;?$/i,
@@ -237,7 +233,7 @@ function omitRun(run: NumberedRun, render: RenderVariant): SolutionVariant {
   return {
     kind: 'part',
     path: run.file.path,
-    line: lineNumber(run, run.from),
+    line: toLineNumber(run, run.from),
     before: shorten(added),
     after: shorten(restored),
     edit: run.edit,
@@ -259,7 +255,7 @@ function mutateRun(run: NumberedRun, render: RenderVariant): BuildVariant[] {
     return {
       kind: 'mutant',
       path: run.file.path,
-      line: lineNumber(run, run.from + at + from),
+      line: toLineNumber(run, run.from + at + from),
       before: shorten(lines.slice(at + from, at + to)),
       after: shorten(replacement.map((line) => `+${line}`)),
       edit: run.edit,
@@ -268,14 +264,15 @@ function mutateRun(run: NumberedRun, render: RenderVariant): BuildVariant[] {
   })
 }
 
-const lineNumber = ({ hunk }: ChangeRun, at: number): number =>
+/** Returns the line number after the change of the line at an index of the hunk. */
+const toLineNumber = ({ hunk }: ChangeRun, at: number): number =>
   hunk.newStart + hunk.lines.slice(0, at).filter((line) => line.startsWith(' ') || line.startsWith('+')).length
 
-const SHOWN_MAX = 600
+const SHOWN_LENGTH_MAX = 600
 
 const shorten = (lines: readonly string[]): string =>
   decodeText(lines.map((line) => line.slice(1)).join('\n'))
-    .slice(0, SHOWN_MAX)
+    .slice(0, SHOWN_LENGTH_MAX)
     .toWellFormed()
 
 /** Renders the patch with other lines in the place of a run. A file without any change is left out. */

@@ -79,15 +79,19 @@ const isUnusedRemoval = ({ variant, isPassed }: VariantOutcome): boolean => isPa
 
 type TrySolutionInput = Omit<TryVariantsInput, 'source' | 'limits'> & { submission: string }
 
-/** Judges a solution: first by the test files of the pull request, then by all tests of the plan. */
+/**
+ * Judges a solution by all tests of the plan. If these are the whole suite, the test files of the pull request run first,
+ * because most wrong solutions fail there.
+ */
 export async function trySolution(
   provider: SandboxProvider,
   { image, submission, hidden, plan, folder, lists }: TrySolutionInput,
   signal: AbortSignal,
 ): Promise<{ isPassed: boolean; runs: number; cpuSeconds: number }> {
   const runner = findRunner(plan.runner)
-  const ownTargets = runner ? listTargets(runner, hidden) : []
-  const hasOwnTargets = plan.targets.length === 0 && ownTargets.length > 0
+  const pullRequestTargets = runner ? listTargets(runner, hidden) : []
+  const plansWholeSuite = plan.targets.length === 0
+  const startsWithPullRequest = plansWholeSuite && pullRequestTargets.length > 0
   const run = (targets: string[]) =>
     runSuite(
       provider,
@@ -95,8 +99,9 @@ export async function trySolution(
       signal,
     )
   const required = listRequired(lists)
-  const first = await run(hasOwnTargets ? ownTargets : plan.targets)
-  if (!hasOwnTargets) return { isPassed: passes(first, required, required), runs: 1, cpuSeconds: readCpuSeconds(first) }
+  const first = await run(startsWithPullRequest ? pullRequestTargets : plan.targets)
+  if (!startsWithPullRequest)
+    return { isPassed: passes(first, required, required), runs: 1, cpuSeconds: readCpuSeconds(first) }
   if (!passes(first, lists.failToPass, required)) return { isPassed: false, runs: 1, cpuSeconds: readCpuSeconds(first) }
   const second = await run(plan.targets)
   return {

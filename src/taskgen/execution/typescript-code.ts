@@ -63,11 +63,11 @@ export function removeTypes(code: string): string {
 const ARROW = '\u21d2'
 /** Type arguments directly after a name, without others inside. Comparisons have spaces around them. */
 const TYPE_ARGUMENTS = /(?<=[\w$])<(?![\s=])(?:(?!&&|\|\|)[^<>;!+*/%]){1,500}>/g
-const NESTED_MAX = 10
+const NESTING_MAX = 10
 
 function removeTypeArguments(text: string): string {
   let code = text
-  for (let nested = 0; nested < NESTED_MAX; nested += 1) code = code.replaceAll(TYPE_ARGUMENTS, '')
+  for (let nested = 0; nested < NESTING_MAX; nested += 1) code = code.replaceAll(TYPE_ARGUMENTS, '')
   return code
 }
 
@@ -115,7 +115,7 @@ function findTypeStart(text: string, at: number, innermost: string | undefined):
   return isParameter || isVariable || before.endsWith(')') ? at + 1 : undefined
 }
 
-/** Returns the index after a type: of the next separator, value, body or bracket outside of it. */
+/** Returns the index of the separator, value, body or bracket that follows a type. */
 function findTypeEnd(text: string, from: number): number {
   const limit = Math.min(text.length, from + TYPE_LENGTH_MAX)
   const isFunction = /^ ?\(/.test(text.slice(from, from + 2))

@@ -11,19 +11,19 @@ export type ChangeUnderTest = { source: string; hidden: HiddenTests }
  * whole, so the result also contains symbols of old lines. The caller drops those that occur in the base tree.
  */
 export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): ExposedSymbol[] {
-  const gold = parsePatch(source)
+  const changedFiles = parsePatch(source)
   const tests = hidden.files.map(({ path, content }) => ({ path, text: decodeText(content) }))
   const scannedTests = tests.map(({ path, text }) => scanCode(text, findSourceLanguage(path)))
-  const scannedGold = gold.flatMap(({ path, blocks }) =>
+  const scannedChange = changedFiles.flatMap(({ path, blocks }) =>
     blocks.map((block) => scanCode(block, findSourceLanguage(path))),
   )
-  const blocks = gold.flatMap((file) => file.blocks)
-  const named = listExposedNames(scannedGold, scannedTests, blocks)
-  const isNamed = new Set(named.map(({ text }) => text))
-  const literals = listLiterals(scannedGold, scannedTests).filter((text) => !isNamed.has(text))
+  const addedBlocks = changedFiles.flatMap((file) => file.blocks)
+  const names = listExposedNames(scannedChange, scannedTests, addedBlocks)
+  const nameTexts = new Set(names.map(({ text }) => text))
+  const literals = listLiterals(scannedChange, scannedTests).filter((text) => !nameTexts.has(text))
   return [
-    ...listNewPaths(gold, tests),
-    ...named,
+    ...listNewPaths(changedFiles, tests),
+    ...names,
     ...literals.map((text) => ({ kind: 'literal' as const, text, signature: null })),
   ]
 }
@@ -34,16 +34,16 @@ const SIGNATURES_MAX = 500
 const LITERALS_MAX = 2000
 
 function listExposedNames(
-  gold: readonly ScannedCode[],
+  change: readonly ScannedCode[],
   tests: readonly ScannedCode[],
-  blocks: readonly string[],
+  addedBlocks: readonly string[],
 ): ExposedSymbol[] {
-  const [introduced, used] = [collectWords(gold), collectWords(tests)]
+  const [introduced, used] = [collectWords(change), collectWords(tests)]
   const ownNames = listTestOnlyNames(tests.map(({ code }) => code).join('\n'))
   const isShared = (name: string) =>
     !ownNames.has(name) &&
     ((introduced.code.has(name) && used.all.has(name)) || (introduced.all.has(name) && used.code.has(name)))
-  const signatures = listSignatures([...introduced.code].slice(0, NAMES_MAX), blocks).slice(0, SIGNATURES_MAX)
+  const signatures = listSignatures([...introduced.code].slice(0, NAMES_MAX), addedBlocks).slice(0, SIGNATURES_MAX)
   return [...introduced.all]
     .filter(isShared)
     .sort()
@@ -51,7 +51,7 @@ function listExposedNames(
     .map((name) => ({
       kind: 'name',
       text: name,
-      signature: findSignature(name, blocks) ?? findEnclosingSignature(name, signatures),
+      signature: findSignature(name, addedBlocks) ?? findEnclosingSignature(name, signatures),
     }))
 }
 
@@ -68,59 +68,60 @@ const DEFINITION =
   /\b(?:const|let|var|val|def|func|fn|function|class|for|mut|auto|as)\s+([\w$]+)|^[ \t]*([\w$]+)(?:\s*:[^=\n]{0,60})?\s+:?=\s/gm
 const MEMBER_OR_ARGUMENT = /(?:\.|::|->|@)\s*([\w$]+)|[(,]\s*([\w$]+)=(?!=)/g
 const IMPORT = /\b(?:import|require|include|use|using|from|mod|load|source)\b/
-const LINE_MAX = 1000
+const LINE_LENGTH_MAX = 1000
 
 /**
  * Lists names that tests define themselves and do not use for anything else. They equal names of the change only by
  * chance.
  */
 function listTestOnlyNames(code: string): Set<string> {
-  const named = (text: string, pattern: RegExp) =>
-    [...text.matchAll(pattern)].map(([, one, other]) => one ?? other ?? '')
-  const usedOtherwise = new Set(named(code, MEMBER_OR_ARGUMENT))
+  // Each pattern has two alternatives with a group each.
+  const matchNames = (pattern: RegExp) => [...code.matchAll(pattern)].map(([, one, other]) => one ?? other ?? '')
+  const usedOtherwise = new Set(matchNames(MEMBER_OR_ARGUMENT))
   for (const line of listImports(code)) for (const name of listNames(line)) usedOtherwise.add(name)
-  return new Set(named(code, DEFINITION).filter((name) => !usedOtherwise.has(name)))
+  return new Set(matchNames(DEFINITION).filter((name) => !usedOtherwise.has(name)))
 }
 
 const listImports = (text: string): string[] =>
-  text.split('\n').filter((line) => line.length < LINE_MAX && IMPORT.test(line))
+  text.split('\n').filter((line) => line.length < LINE_LENGTH_MAX && IMPORT.test(line))
 
-const LITERAL_MIN = 2
-const LITERAL_MAX = 200
-/** Shorter fixed parts of a formatted string are punctuation. */
-const PIECE_MIN = 8
+const LITERAL_LENGTH_MIN = 2
+const LITERAL_LENGTH_MAX = 200
+/** Shorter parts of a text, such as punctuation, occur in both by chance. */
+const PART_LENGTH_MIN = 8
 const PLACEHOLDER = /\$?\{[^{}]*\}|%[-+#0-9.]*[a-zA-Z]|\\\(.*?\)|#\{[^{}]*\}/
 
-function listLiterals(gold: readonly ScannedCode[], tests: readonly ScannedCode[]): string[] {
-  const whole = new Set(tests.flatMap((each) => each.literals))
-  const introduced = [...new Set(gold.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
-  const asserted = [...whole].slice(0, LITERALS_MAX)
+/** Lists the literals, or parts of them, that occur both in the change and in the tests. */
+function listLiterals(change: readonly ScannedCode[], tests: readonly ScannedCode[]): string[] {
+  const testLiterals = new Set(tests.flatMap((each) => each.literals))
+  const introduced = [...new Set(change.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
+  const asserted = [...testLiterals].slice(0, LITERALS_MAX)
   const shared = introduced.flatMap((text) =>
-    whole.has(text) ? [text] : [...listPieces(text, asserted), ...listParts(text, asserted)],
+    testLiterals.has(text) ? [text] : [...listFixedParts(text, asserted), ...listAssertedParts(text, asserted)],
   )
   return [...new Set(shared)].filter(isWorthExposing).sort()
 }
 
-/** Lists the fixed parts of formatted messages. Tests assert such messages with values filled in. */
-const listPieces = (text: string, asserted: readonly string[]): string[] =>
+/** Lists the fixed parts of a formatted message. Tests assert such messages with values filled in. */
+const listFixedParts = (text: string, asserted: readonly string[]): string[] =>
   text
     .split(PLACEHOLDER)
-    .map((piece) => piece.trim())
-    .filter((piece) => piece.length >= PIECE_MIN && asserted.some((each) => each.includes(piece)))
+    .map((part) => part.trim())
+    .filter((part) => part.length >= PART_LENGTH_MIN && asserted.some((each) => each.includes(part)))
 
-/** Tests often assert part of a long message, so that part must be stated. */
-const listParts = (text: string, asserted: readonly string[]): string[] =>
-  asserted.map((each) => each.trim()).filter((each) => each.length >= PIECE_MIN && text.includes(each))
+/** Lists the asserted texts that are part of a message. Tests often assert only part of a long one. */
+const listAssertedParts = (text: string, asserted: readonly string[]): string[] =>
+  asserted.map((each) => each.trim()).filter((each) => each.length >= PART_LENGTH_MIN && text.includes(each))
 
 const isWorthExposing = (text: string): boolean =>
-  text.length >= LITERAL_MIN && text.length <= LITERAL_MAX && /[\p{L}\p{N}]/u.test(text)
+  text.length >= LITERAL_LENGTH_MIN && text.length <= LITERAL_LENGTH_MAX && /[\p{L}\p{N}]/u.test(text)
 
 const GENERIC_FILE_NAMES = ['__init__', 'index', 'mod', 'lib', 'main']
 
 /** Lists files that the change adds and that tests load by name. */
-function listNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): ExposedSymbol[] {
+function listNewPaths(changedFiles: readonly PatchedFile[], tests: readonly { text: string }[]): ExposedSymbol[] {
   const imports = tests.flatMap(({ text }) => listImports(text))
-  return gold
+  return changedFiles
     .filter(({ isNew, path }) => isNew && imports.some((line) => isLoaded(path, line)))
     .map(({ path }) => ({ kind: 'path', text: path, signature: null }))
 }
@@ -143,11 +144,11 @@ type SyntaxPiece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
  */
 export function scanCode(text: string, language: SourceLanguage | undefined): ScannedCode {
   const pieces = listSyntaxPieces(language)
-  const endBlock = createBlockEndFinder(text)
+  const findBlockEnd = createBlockEndFinder(text)
   const scanned: ScannedCode = { code: '', literals: [] }
   let from = 0
   for (let at = 0; at < text.length; ) {
-    const piece = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at, endBlock) : undefined
+    const piece = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at, findBlockEnd) : undefined
     if (!piece) {
       at += 1
       continue
@@ -163,9 +164,9 @@ export function scanCode(text: string, language: SourceLanguage | undefined): Sc
 
 const PIECE_STARTS = new Set(['#', '/', '"', "'", '`', '-'])
 
-function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number, endBlock: (at: number) => number) {
+function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number, findBlockEnd: (at: number) => number) {
   for (const [kind, pattern] of pieces) {
-    if (pattern === BLOCK && text.startsWith('/*', at) && endBlock(at) > at + BLOCK_LENGTH_MAX) continue
+    if (pattern === BLOCK && text.startsWith('/*', at) && findBlockEnd(at) > at + BLOCK_LENGTH_MAX) continue
     pattern.lastIndex = at
     const match = pattern.exec(text)
     if (match) return { kind, length: match[0].length, literal: match[1] ?? match[2] ?? match[3] ?? '' }
@@ -175,7 +176,7 @@ function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number, endBl
 
 const BLOCK_LENGTH_MAX = 20_000
 
-/** Returns a function that finds the end of a block comment. Many comments that are not closed take linear time. */
+/** Returns a function that finds the end of a block comment. It remembers the last end, so that many comments take linear time. */
 function createBlockEndFinder(text: string): (at: number) => number {
   let end = -1
   return (at) => {
@@ -233,8 +234,9 @@ const METHOD_BEFORE =
 const KEYWORDS =
   /^(?:\s*(?:return|throw|new|await|yield|if|else|while|for|switch|case|not|and|or|in|assert|import|from|export\s+\{|use|require|include|goto|delete|del|raise|elif|echo|print)\b)/
 
+/** Number of characters that are searched before and after a name. */
 const SEARCHED_MAX = 400
-const SIGNATURE_MAX = 300
+const SIGNATURE_LENGTH_MAX = 300
 
 /** Finds the signature of the definition of a name, without its body. Null if the blocks do not define it. */
 function findSignature(name: string, blocks: readonly string[]): string | null {
@@ -292,7 +294,7 @@ function readSignature(block: string, at: number, name: string): string {
   const text = block.slice(from, from + SEARCHED_MAX * 4)
   const end = findSignatureEnd(text, at - from + name.length)
   const head = text.slice(0, end).replaceAll(/\s+/g, ' ').trim().replace(/[:,]$/, '').trim()
-  return head.length <= SIGNATURE_MAX ? head : `${head.slice(0, SIGNATURE_MAX - 1)}…`
+  return head.length <= SIGNATURE_LENGTH_MAX ? head : `${head.slice(0, SIGNATURE_LENGTH_MAX - 1)}…`
 }
 
 /** Finds the end of the signature. Values and bodies are excluded, because they reveal the solution. */

@@ -30,7 +30,6 @@ const FACTS: LintFacts = {
   upstream: ['git.example.org', 'acme/clock'],
   commits: ['1234567890123456789012345678901234567890'],
   issueText: 'It breaks:\n\n```\ntotal = sum(durations_of(entries)) if entries else clock.parse("0s")\n```\n',
-  isEnglish: true,
 }
 
 const GOOD = renderInstruction(DRAFT, EXPOSED)
@@ -123,7 +122,6 @@ test.each([
 ])('another language: %s', (problem) => {
   const draft = { ...DRAFT, title: 'X', problem, expected: problem, constraints: [] }
   expect(rulesOf(renderInstruction(draft, EXPOSED))).toEqual(['non_english'])
-  expect(rulesOf(renderInstruction(draft, EXPOSED), { isEnglish: false })).toEqual([])
 })
 
 describe('the generated part', () => {

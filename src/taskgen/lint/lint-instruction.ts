@@ -41,8 +41,6 @@ export type LintFacts = {
   commits: readonly string[]
   /** Untrusted PR text. Code in it may appear in a reproduction. */
   issueText: string
-  /** False if the instructions of this repository may be in another language. */
-  isEnglish: boolean
 }
 
 /** An instruction, taken apart once for all rules. */
@@ -76,7 +74,7 @@ const isJoined = (outside = '', edge = ''): boolean => /\w/.test(outside) && /\w
 /** Matches possible commit ids. A match after a digit and a dot would be part of a number. */
 const COMMIT_ID = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
 
-/** Lists commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
+/** Reports commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
 function listCommits({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
   return listMatches(proseWithoutExposed, COMMIT_ID)
     .filter(
@@ -99,7 +97,7 @@ const HOSTS = [
 function listUrls({ prose }: ParsedInstruction, { upstream }: LintFacts): LintFinding[] {
   const addresses = [...HOSTS, ...upstream]
     .map((address) => address.toLowerCase().replaceAll(/^\w+:\/\/|\/+$/g, ''))
-    .filter((address) => address.length >= 4)
+    .filter((address) => address.length >= WORD_LENGTH_MIN)
   const lowerCase = prose.toLowerCase()
   return [...new Set(addresses)]
     .filter((address) => indexOfWord(lowerCase, address) >= 0)
@@ -123,7 +121,7 @@ const listNumbers = ({ proseWithoutExposed }: ParsedInstruction): LintFinding[] 
     newFinding('leak_number', 'This looks like the number of an issue or a pull request.', text),
   )
 
-/** Matches lower-case single-word logins only as mentions, because many are ordinary words. */
+/** Reports authors. Lower-case single-word logins match only as mentions (`@name`), because many are ordinary words. */
 function listAuthors({ proseWithoutExposed }: ParsedInstruction, facts: LintFacts): LintFinding[] {
   const lowerCase = proseWithoutExposed.toLowerCase()
   return facts.authors
@@ -138,27 +136,30 @@ function listAuthors({ proseWithoutExposed }: ParsedInstruction, facts: LintFact
 }
 
 const ID_SPLIT = /::| > | › |#|\/| /
-const ID_NAME_MIN = 5
+const TEST_NAME_LENGTH_MIN = 5
 
-/** Lists whole test ids, and test names that are identifiers and not sentences. */
+/** Reports whole test ids, and test names that are identifiers and not sentences. */
 function listTestIds({ proseWithoutExposed }: ParsedInstruction, { failToPass, exposed }: LintFacts): LintFinding[] {
   const exposedTexts = new Set(exposed.map(({ text }) => text))
   const ids = failToPass.flatMap((id) => {
     const name = (id.split(ID_SPLIT).at(-1) ?? '').replace(/\[.*$/s, '').split('.').at(-1) ?? ''
     const isName =
-      name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !exposedTexts.has(name)
+      name.length >= TEST_NAME_LENGTH_MIN &&
+      /^\w+$/.test(name) &&
+      /test|_|[a-z][A-Z]/.test(name) &&
+      !exposedTexts.has(name)
     return isName ? [id, name] : [id]
   })
-  return listTexts('leak_test_id', 'This is the name of a hidden test.', proseWithoutExposed, ids)
+  return reportWords('leak_test_id', 'This is the name of a hidden test.', proseWithoutExposed, ids)
 }
 
-/** Matches bare file names only if they look like tests; data files have arbitrary names. */
+/** Reports files of the hidden tests. Bare file names match only if they look like tests; data files have arbitrary names. */
 function listTestFiles({ proseWithoutExposed }: ParsedInstruction, { hidden, exposed }: LintFacts): LintFinding[] {
   const exposedTexts = new Set(exposed.map(({ text }) => text))
   const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
   const names = paths.map((path) => path.slice(path.lastIndexOf('/') + 1)).filter((name) => /test|spec/i.test(name))
   const all = [...paths, ...names].filter((text) => !exposedTexts.has(text))
-  return listTexts('leak_test_file', 'This is a file of the hidden tests.', proseWithoutExposed, all)
+  return reportWords('leak_test_file', 'This is a file of the hidden tests.', proseWithoutExposed, all)
 }
 
 const TESTS =
@@ -169,10 +170,14 @@ const listTestMentions = ({ proseWithoutExposed }: ParsedInstruction): LintFindi
     newFinding('leak_tests', 'An instruction must not mention tests.', text),
   )
 
-const listTexts = (rule: LintRule, detail: string, text: string, wanted: readonly string[]): LintFinding[] =>
-  [...new Set(wanted)]
-    .filter((each) => each.length >= 4 && indexOfWord(text, each) >= 0)
-    .map((each) => newFinding(rule, detail, each))
+/** Shorter words also occur by chance. */
+const WORD_LENGTH_MIN = 4
+
+/** Reports each of the words that occurs in the text. */
+const reportWords = (rule: LintRule, detail: string, text: string, words: readonly string[]): LintFinding[] =>
+  [...new Set(words)]
+    .filter((word) => word.length >= WORD_LENGTH_MIN && indexOfWord(text, word) >= 0)
+    .map((word) => newFinding(rule, detail, word))
 
 const MATCHES_MAX = 20
 
@@ -207,27 +212,27 @@ export function lintInstruction(markdown: string, facts: LintFacts): LintFinding
 function parseInstruction(markdown: string, { exposed }: LintFacts): ParsedInstruction {
   const block = renderInterface(exposed)
   const prose = block !== '' && markdown.endsWith(block) ? markdown.slice(0, -block.length) : markdown
-  const texts = exposed.map(({ text }) => text).filter((text) => text.length >= EXPOSED_MIN)
+  const texts = exposed.map(({ text }) => text).filter((text) => text.length >= WORD_LENGTH_MIN)
   const longestFirst = texts.sort((one, other) => other.length - one.length)
   return { whole: markdown, prose, proseWithoutExposed: longestFirst.reduce(removeWord, prose) }
 }
 
-/** Removes a word, but not inside a longer word. */
-const removeWord = (text: string, word: string): string =>
-  text.split(word).reduce((before, after) => `${before}${/\w$/.test(before) || /^\w/.test(after) ? word : ' '}${after}`)
+/** Removes a word, but not inside a longer word: joins the pieces around it with the word, or else with a space. */
+function removeWord(text: string, word: string): string {
+  const isInsideWord = (before: string, after: string) => /\w$/.test(before) || /^\w/.test(after)
+  return text.split(word).reduce((before, after) => `${before}${isInsideWord(before, after) ? word : ' '}${after}`)
+}
 
-/** Minimum length of an exposed text that is removed. Shorter ones also occur by chance. */
-const EXPOSED_MIN = 4
-
-const LINE_MIN = 40
+const LINE_LENGTH_MIN = 40
+/** Number of consecutive words that are compared with the change, and the maximum share of such runs that it contains. */
 const SHINGLE_WORDS = 8
 const SHARED_SHARE_MAX = 0.02
 
-/** Lists what the text has copied from the change. */
+/** Reports text that is copied from the change. */
 function listOverlap(parsed: ParsedInstruction, facts: LintFacts): LintFinding[] {
-  const gold = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
+  const addedBlocks = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
   const text = removeKnownCode(parsed.proseWithoutExposed, facts.issueText)
-  return [...listCopiedLines(text, gold), ...listCopiedShingles(text, gold)]
+  return [...listCopiedLines(text, addedBlocks), ...listCopiedShingles(text, addedBlocks)]
 }
 
 const FENCE = /^ {0,3}```[^\n]*\n([\s\S]*?)^ {0,3}```[ \t]*$/gm
@@ -243,18 +248,18 @@ function removeKnownCode(text: string, issueText: string): string {
   )
 }
 
-function listCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
+function listCopiedLines(text: string, addedBlocks: readonly string[]): LintFinding[] {
   const whole = collapseSpace(text)
-  const lines = gold.flatMap((block) => block.split('\n')).map(collapseSpace)
+  const lines = addedBlocks.flatMap((block) => block.split('\n')).map(collapseSpace)
   return [...new Set(lines)]
-    .filter((line) => line.length >= LINE_MIN && whole.includes(line))
+    .filter((line) => line.length >= LINE_LENGTH_MIN && whole.includes(line))
     .map((line) => newFinding('leak_gold_line', 'This line is part of the change.', line))
 }
 
-function listCopiedShingles(text: string, gold: readonly string[]): LintFinding[] {
-  const known = new Set(gold.flatMap(listShingles))
+function listCopiedShingles(text: string, addedBlocks: readonly string[]): LintFinding[] {
+  const changeShingles = new Set(addedBlocks.flatMap(listShingles))
   const shingles = listShingles(text)
-  const shared = shingles.filter((each) => known.has(each))
+  const shared = shingles.filter((each) => changeShingles.has(each))
   if (shingles.length === 0 || shared.length / shingles.length <= SHARED_SHARE_MAX) return []
   const percent = ((100 * shared.length) / shingles.length).toFixed(1)
   const detail = `${percent} % of the text, in runs of ${SHINGLE_WORDS} words, is code of the change; at most ${100 * SHARED_SHARE_MAX} % is allowed.`
@@ -319,20 +324,21 @@ const COMMON_WORDS = new Set(
     ' ',
   ),
 )
+/** Minimum share of common words in English prose, and maximum share of letters other than a to z. */
 const COMMON_SHARE_MIN = 0.14
-const FOREIGN_LETTERS_MAX = 0.15
+const FOREIGN_SHARE_MAX = 0.15
 /** Minimum number of words for a decision. */
 const WORDS_FOR_DECISION_MIN = 30
 
 /** Detects English by the share of common words, ignoring code. */
-function checkEnglish({ prose }: ParsedInstruction, { isEnglish }: LintFacts): LintFinding[] {
+function checkEnglish({ prose }: ParsedInstruction): LintFinding[] {
   const text = prose.replaceAll(/```[\s\S]*?(?:```|$)|`[^`\n]*`/g, ' ')
   const words = splitWords(text)
-  if (!isEnglish || words.length < WORDS_FOR_DECISION_MIN) return []
+  if (words.length < WORDS_FOR_DECISION_MIN) return []
   const letters = text.match(/\p{L}/gu) ?? []
-  const foreign = letters.filter((letter) => !/[a-z]/i.test(letter)).length / letters.length
-  const common = words.filter((word) => COMMON_WORDS.has(word.toLowerCase())).length / words.length
-  return foreign > FOREIGN_LETTERS_MAX || common < COMMON_SHARE_MIN
+  const foreignShare = letters.filter((letter) => !/[a-z]/i.test(letter)).length / letters.length
+  const commonShare = words.filter((word) => COMMON_WORDS.has(word.toLowerCase())).length / words.length
+  return foreignShare > FOREIGN_SHARE_MAX || commonShare < COMMON_SHARE_MIN
     ? [newFinding('non_english', 'It does not read as English.', text.trim())]
     : []
 }
@@ -365,11 +371,11 @@ const INJECTION_PHRASES = [
   /\b(?:note|message|instructions?) (?:to|for) (?:the )?(?:ai|llm|model|grader|reviewer bot|assistant)\b/i,
 ]
 
-const TEXT_MAX = 200_000
+const TEXT_LENGTH_MAX = 200_000
 
 /** Lists text that may be a prompt injection, for the reviewer. Models get it as data and have no tools. */
 export const listInjections = (text: string): LintFinding[] =>
   INJECTION_PHRASES.flatMap((phrase) => {
-    const match = phrase.exec(text.slice(0, TEXT_MAX))
+    const match = phrase.exec(text.slice(0, TEXT_LENGTH_MAX))
     return match ? [newFinding('injection', 'This seems to be meant for a model.', match[0])] : []
   })

@@ -3,9 +3,8 @@ import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { buildApproval, said, whenRepairing, whenReviewing } from '../../../test/support/taskgen/scripted-answers.ts'
 import { openStageModelFixture, type StageModelFixture } from '../../../test/support/taskgen/stage-model.ts'
 import { type OpenModelInput, VERIFIER_LIMITS } from '../models/stage-model.ts'
-import { estimateDifficulty } from './difficulty.ts'
 import type { ModelReview } from './model-review.ts'
-import { reviewTask } from './review.ts'
+import { estimateDifficulty, reviewTask } from './review.ts'
 
 const ORDER = {
   instruction:

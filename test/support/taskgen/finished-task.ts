@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { HiddenTests, RunPlan, TestLists } from '../../../src/grading/suite.ts'
-import { emitTask } from '../../../src/taskgen/assembly/emit-task.ts'
+import { assembleTask } from '../../../src/taskgen/assembly/assemble-task.ts'
 import { DEFAULT_RESOURCES } from '../../../src/taskgen/assembly/generated-task.ts'
 import type { ExposedSymbol } from '../../../src/taskgen/lint/render-instruction.ts'
 
@@ -74,7 +74,7 @@ export async function finishTask(
   writeFileSync(join(environmentFolder, 'Dockerfile'), dockerfileOf(image, made))
   const folder = join(place, 'k3v9q1')
   const source = patchOf(join(place, 'tree'), made.fix)
-  const result = await emitTask(folder, {
+  const result = await assembleTask(folder, {
     name: 'generated/k3v9q1',
     title: 'Totals are rounded once',
     difficulty: 'easy',

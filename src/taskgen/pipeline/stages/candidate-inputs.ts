@@ -62,7 +62,6 @@ export async function loadLintFacts(
     commits,
     upstream: repository.upstream,
     issueText: [candidate.body, ...candidate.issues.map(({ body }) => body)].join('\n'),
-    isEnglish: true,
   }
 }
 

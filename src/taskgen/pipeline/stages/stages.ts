@@ -1,6 +1,6 @@
 import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
-import { emitTask } from '../../assembly/emit-task.ts'
+import { assembleTask } from '../../assembly/assemble-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
 import { listExposedSymbols, writeInstruction } from '../../authoring/author.ts'
 import { splitCommit, widenSource } from '../../candidates/split-commit.ts'
@@ -10,7 +10,7 @@ import { execute } from '../../execution/execute.ts'
 import { listExecutionConcerns } from '../../execution/judge-runs.ts'
 import { isBlocking, lintInstruction } from '../../lint/lint-instruction.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
-import { estimateDifficulty } from '../../review/difficulty.ts'
+import { estimateDifficulty } from '../../review/review.ts'
 import { done, reject, type StageResult } from '../../stage-result.ts'
 import { FULL_COUNTS, type TrialCounts, validateTask } from '../../validation/validate-task.ts'
 import { type CandidateState, STAGES, type Stage, type Stages } from '../stage.ts'
@@ -188,7 +188,7 @@ const assemblyStage: Stage = {
     const base = await readBase(state, context, signal)
     await writeEnvironment(environmentFolder, { recipe, location, ...base }, signal)
     const { source, hidden } = await readChange(state, context, signal)
-    const emitted = await emitTask(context.target, {
+    const emitted = await assembleTask(context.target, {
       environmentFolder,
       source,
       hidden,

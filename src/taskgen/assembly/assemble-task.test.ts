@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { readFiles, temporaryFolder, writeFiles } from '../../../test/support/harbor/folders.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
-import { type EmitTaskInput, emitTask as emit } from './emit-task.ts'
+import { type AssembleTaskInput, assembleTask as emit } from './assemble-task.ts'
 import { DEFAULT_RESOURCES } from './generated-task.ts'
 
 const DOCKERFILE = `FROM debian:bookworm-slim
@@ -15,7 +15,7 @@ COPY manifests/ ./
 ADD repo.tar.gz ./
 `
 
-const orderIn = (environmentFolder: string): EmitTaskInput => ({
+const orderIn = (environmentFolder: string): AssembleTaskInput => ({
   name: 'generated/k3v9q1',
   title: 'Totals are rounded once',
   markdown: '# Totals are rounded once\n\nSay what happens.\n',
@@ -37,7 +37,7 @@ const orderIn = (environmentFolder: string): EmitTaskInput => ({
   },
 })
 
-async function emitGenerated(folder: string, order: EmitTaskInput) {
+async function emitGenerated(folder: string, order: AssembleTaskInput) {
   const result = await emit(folder, order)
   if (result.kind !== 'done') throw new Error(JSON.stringify(result))
   return result.value
@@ -169,7 +169,7 @@ test('accepts an image of a private registry only if its host is allowed', async
   await using place = await openPlace()
   const dockerfile = DOCKERFILE.replace('debian:', '10.1.2.3:5000/debian:')
   await writeFiles(place.order.environmentFolder, { Dockerfile: dockerfile })
-  const emitWith = (name: string, buildHosts: EmitTaskInput['buildHosts']) =>
+  const emitWith = (name: string, buildHosts: AssembleTaskInput['buildHosts']) =>
     emit(`${place.folder}-${name}`, { ...place.order, buildHosts })
   expect(await emitWith('refused', undefined)).toMatchObject({ kind: 'rejected', reason: 'schema_invalid' })
   expect(await emitWith('allowed', [{ host: '10.1.2.3', port: 5000 }])).toMatchObject({ kind: 'done' })

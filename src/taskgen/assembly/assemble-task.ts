@@ -8,10 +8,10 @@ import { checkTask } from '../../harbor/safety/check-task.ts'
 import { formatTaskToml } from '../../harbor/task-toml.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
-import { buildTask, type GeneratedTaskInput, saveBaseScript } from './generated-task.ts'
+import { buildTask, type GeneratedTaskInput, renderSaveBaseScript } from './generated-task.ts'
 
-export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
-  /** Build context of the environment in which the tests ran. */
+export type AssembleTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
+  /** Folder with the build context of the environment in which the tests ran. */
   environmentFolder: string
   /** The reference solution, as a patch. */
   source: string
@@ -26,7 +26,7 @@ export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
  * Writes a task into an empty folder and reads it back to verify it: Harbor parses it as intended, packs every file,
  * and the safety check refuses nothing. Tasks differ only in data; no model writes a script of a task.
  */
-export async function emitTask(folder: string, input: EmitTaskInput): Promise<StageResult<ReadTask>> {
+export async function assembleTask(folder: string, input: AssembleTaskInput): Promise<StageResult<ReadTask>> {
   await writeTask(folder, input)
   const source = await openFolderSource(folder)
   const { findings } = await checkTask(source, { buildHosts: input.buildHosts })
@@ -49,11 +49,11 @@ async function listFiles(folder: string): Promise<string[]> {
   return entries.flatMap((entry) => (entry.isDirectory() ? [] : [relative(folder, join(entry.parentPath, entry.name))]))
 }
 
-async function writeTask(folder: string, input: EmitTaskInput): Promise<void> {
+async function writeTask(folder: string, input: AssembleTaskInput): Promise<void> {
   const outline = buildTask({ ...input, verifierSec: input.plan.timeoutSec + GRADER_SLACK_SEC })
   await mkdir(folder, { recursive: true })
-  await emitEnvironment(folder, input)
-  await emitVerifier(folder, input)
+  await writeEnvironmentFolder(folder, input)
+  await writeTestsFolder(folder, input)
   await writeText(join(folder, 'task.toml'), formatTaskToml({ ...outline, files: [] }))
   await writeText(join(folder, 'instruction.md'), normaliseNewlines(input.markdown))
   await writeText(join(folder, 'solution/solve.sh'), SOLVE_SCRIPT, 0o755)
@@ -66,14 +66,17 @@ cd ${REPOSITORY_FOLDER} && git apply --whitespace=nowarn /solution/fix.patch
 
 const normaliseNewlines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 
-async function emitEnvironment(folder: string, { environmentFolder }: EmitTaskInput): Promise<void> {
+async function writeEnvironmentFolder(folder: string, { environmentFolder }: AssembleTaskInput): Promise<void> {
   const target = join(folder, 'environment')
   await copyContext(environmentFolder, target)
   const dockerfile = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
-  await writeFile(join(target, 'Dockerfile'), `${withNewline(dockerfile)}RUN ${saveBaseScript()}`)
+  await writeFile(join(target, 'Dockerfile'), `${withNewline(dockerfile)}RUN ${renderSaveBaseScript()}`)
 }
 
-async function emitVerifier(folder: string, { environmentFolder, plan, lists, hidden }: EmitTaskInput): Promise<void> {
+async function writeTestsFolder(
+  folder: string,
+  { environmentFolder, plan, lists, hidden }: AssembleTaskInput,
+): Promise<void> {
   const target = join(folder, 'tests')
   await copyContext(environmentFolder, target)
   const dockerfile = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
