@@ -12,9 +12,9 @@ export type Difficulty = z.infer<typeof Difficulty>
 const count = z.number().int().min(0)
 export const perDifficulty = <S extends z.ZodType>(each: S) => z.object({ easy: each, medium: each, hard: each })
 
-const wanted = z.number().int().min(0).max(TASKS_MAX)
+const requestedCount = z.number().int().min(0).max(TASKS_MAX)
 const CandidateCounts = z
-  .strictObject({ easy: wanted, medium: wanted, hard: wanted })
+  .strictObject({ easy: requestedCount, medium: requestedCount, hard: requestedCount })
   .refine(({ easy, medium, hard }) => easy + medium + hard >= 1 && easy + medium + hard <= TASKS_MAX, {
     message: `The total must be 1 to ${TASKS_MAX}.`,
   })

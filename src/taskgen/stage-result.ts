@@ -5,7 +5,7 @@ export type StageRejection = {
   detail: string
   /** Facts that the decision is based on, as they can be stored. */
   evidence?: unknown
-  /** Set where a busy host alone may be the cause. On a busy host the stage is then deferred instead. */
+  /** True if a busy host alone may be the cause. On a busy host the stage is then deferred instead. */
   isLoadSensitive?: boolean
 }
 

@@ -10,7 +10,7 @@ export function watchLoop() {
   let timer = setTimeout(tick, TICK_MS)
   function tick() {
     const now = sample()
-    gaps.push(Math.min(now.wallMs - last.wallMs, now.cpuMs - last.cpuMs))
+    gaps.push(Math.min(now.durationMs - last.durationMs, now.cpuMs - last.cpuMs))
     last = now
     timer = setTimeout(tick, TICK_MS)
   }
@@ -25,7 +25,7 @@ export function watchLoop() {
 
 const sample = () => {
   const { user, system } = process.threadCpuUsage()
-  return { wallMs: performance.now(), cpuMs: (user + system) / 1000 }
+  return { durationMs: performance.now(), cpuMs: (user + system) / 1000 }
 }
 
 /** Weighs each gap by its length, because more requests arrive during a long gap than during a short one. */

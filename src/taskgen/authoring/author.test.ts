@@ -255,7 +255,7 @@ describe('failures that do not reject the task', () => {
     ['another model answers', 'config', { ...good, served: { 'large-1': 'large-1-mini' } }, {}],
     ['the batch has spent its budget', 'budget', good, { batchLeftMicros: 10 }],
     ['a price beyond what a candidate may cost', 'config', good, { budgetMicros: 10 }],
-    ['no answer in time', 'provider', { ...good, faults: [{ hang: 'before' }] }, { wallMs: 300 }],
+    ['no answer in time', 'provider', { ...good, faults: [{ hang: 'before' }] }, { durationMs: 300 }],
     [
       'no price, and a batch with a limit',
       'config',

@@ -6,7 +6,7 @@ import type { ModelQuestion, SpentBudget, StageModel } from './stage-model.ts'
 
 type TypedQuestion<T> = {
   system: string
-  /** System prompt for the second try, after a refusal. Describes the same work in more neutral words. */
+  /** System prompt of the retry after a refusal. Describes the same work in more neutral words. */
   neutral: string
   prompt: string
   shape: ModelQuestion['shape']
@@ -27,9 +27,10 @@ export type TypedAnswer<T> =
   | StageDeferral
 
 const ANSWER_LENGTH_MAX = 60_000
-const REPEATED_ANSWER_MAX = 8_000
+/** Longer answers are not sent back to the model. */
+const REPEATED_ANSWER_LENGTH_MAX = 8_000
 const FAULTS_MAX = 30
-const DETAIL_MAX = 500
+const DETAIL_LENGTH_MAX = 500
 
 /** Asks a model for a value of a schema. Retries a refusal once with the neutral system prompt. */
 export async function askTyped<T>(
@@ -53,21 +54,22 @@ async function askWithRepairs<T>(
     const answer = await model.ask({ system, messages, shape }, signal)
     if (answer.kind !== 'answered') return answer
     const { reply } = answer
-    if (reply.stop === 'refusal') return { kind: 'refused', detail: reply.text.slice(0, DETAIL_MAX).toWellFormed() }
+    if (reply.stop === 'refusal')
+      return { kind: 'refused', detail: reply.text.slice(0, DETAIL_LENGTH_MAX).toWellFormed() }
     const { outcome, faults } = judgeAnswer(question, reply, round)
     if (faults.length === 0 || round > repairsMax) return outcome
     messages = continueConversation(messages, question.prompt, reply, buildRepair(faults))
   }
 }
 
-/** Long answers are not sent back: the question is repeated with the list of faults. */
+/** Returns the messages of the next request. After a long answer, the question is repeated with the list of faults instead. */
 const continueConversation = (
   before: readonly Message[],
   prompt: string,
   { text, raw }: ModelReply,
   repair: string,
 ): Message[] =>
-  text.length > REPEATED_ANSWER_MAX
+  text.length > REPEATED_ANSWER_LENGTH_MAX
     ? [{ role: 'user', text: `${prompt}\n\n${repair}` }]
     : [...before, { role: 'model', raw }, { role: 'user', text: repair }]
 
@@ -79,7 +81,7 @@ function judgeAnswer<T>(
   round: number,
 ): AnswerJudgement<T> {
   const invalid = (faults: string[]): AnswerJudgement<T> => ({
-    outcome: { kind: 'invalid', detail: faults.join(' ').slice(0, DETAIL_MAX).toWellFormed() },
+    outcome: { kind: 'invalid', detail: faults.join(' ').slice(0, DETAIL_LENGTH_MAX).toWellFormed() },
     faults,
   })
   if (reply.stop === 'length' || reply.text.length > ANSWER_LENGTH_MAX) return invalid(['The answer is too long.'])
@@ -90,7 +92,7 @@ function judgeAnswer<T>(
   const faults = listFaults(data).slice(0, FAULTS_MAX)
   if (faults.length === 0) return { outcome: { kind: 'value', value: data, rounds: round }, faults }
   return {
-    outcome: { kind: 'faulty', value: data, detail: faults.join(' ').slice(0, DETAIL_MAX).toWellFormed() },
+    outcome: { kind: 'faulty', value: data, detail: faults.join(' ').slice(0, DETAIL_LENGTH_MAX).toWellFormed() },
     faults,
   }
 }

@@ -31,8 +31,8 @@ export type StageModel = AsyncDisposable & {
   close(): Promise<ModelBill>
 }
 
-/** Limits of all questions together. `outputMicros`: maximum cost of one answer. */
-export type ModelLimits = { budgetMicros: number; outputMicros: number; callsMax: number; wallMs: number }
+/** Limits of all questions together. `outputMicros`: maximum cost of one answer. `durationMs`: from opening to closing. */
+export type ModelLimits = { budgetMicros: number; outputMicros: number; callsMax: number; durationMs: number }
 
 export type OpenModelInput = ModelLimits & {
   workspaceId: string
@@ -59,21 +59,21 @@ export const AUTHOR_LIMITS: ModelLimits = {
   budgetMicros: 100_000,
   outputMicros: 50_000,
   callsMax: 6,
-  wallMs: 10 * 60_000,
+  durationMs: 10 * 60_000,
 }
 /** Limits of the verifier model for one candidate. */
 export const VERIFIER_LIMITS: ModelLimits = {
   budgetMicros: 400_000,
   outputMicros: 75_000,
   callsMax: 12,
-  wallMs: 30 * 60_000,
+  durationMs: 30 * 60_000,
 }
 /** Limits of one recipe, which serves many candidates. */
 export const RECIPE_LIMITS: ModelLimits = {
   budgetMicros: 300_000,
   outputMicros: 75_000,
   callsMax: 4,
-  wallMs: 10 * 60_000,
+  durationMs: 10 * 60_000,
 }
 
 type GatewayAccess = { ledger: Ledger; gatewayUrl: string }
@@ -82,7 +82,7 @@ export async function openStageModel(
   { ledger, gatewayUrl }: GatewayAccess,
   input: OpenModelInput,
 ): Promise<StageModel> {
-  const { workspaceId, grantee, credentialId, callsMax, wallMs } = input
+  const { workspaceId, grantee, credentialId, callsMax, durationMs } = input
   const budgetMicros = computeBudget(input)
   const outputTokens = computeOutputTokens(input)
   const grant = await openGrant(ledger, {
@@ -93,10 +93,10 @@ export async function openStageModel(
     budgetMicros,
     sharedBudget: input.sharedBudget,
     terms: { ...input.terms, outputTokens },
-    expiresAt: new Date(Date.now() + wallMs),
+    expiresAt: new Date(Date.now() + durationMs),
   })
   const client = openModel({ ...input.access, outputTokens, token: grant.token }, { url: gatewayUrl, ...grant })
-  const deadline = AbortSignal.timeout(wallMs)
+  const deadline = AbortSignal.timeout(durationMs)
   const close = async (): Promise<ModelBill> => {
     await client[Symbol.asyncDispose]()
     return toBill(await closeGrant(ledger, grant.id))
@@ -109,7 +109,7 @@ export async function openStageModel(
       try {
         const reply = await client.ask({ ...question, signal: AbortSignal.any([signal, deadline]) })
         const totals = await readGrant(ledger, grant.id)
-        // An answer that the budget cut is not the candidate's fault.
+        // An answer that was cut off by the budget of the batch is not the candidate's fault.
         if (isBatchBudgetSpent(totals, input)) return explainFailure(totals, input)
         return checkServedModel(reply, totals, input)
       } catch (error) {
@@ -127,14 +127,15 @@ export async function openStageModel(
   }
 }
 
+/** Defers the call if the provider answered with another model than the requested one. */
 function checkServedModel(
   reply: ModelReply,
   { modelsServed }: GrantTotals,
   { terms, deferrals }: OpenModelInput,
 ): ModelAnswer {
-  const other = modelsServed.find((served) => !isServedAs(terms.model, served))
-  if (other === undefined) return { kind: 'answered', reply }
-  return deferCall('config', `The model ${other} answered instead of ${terms.model}.`, deferrals)
+  const otherModel = modelsServed.find((served) => !isServedAs(terms.model, served))
+  if (otherModel === undefined) return { kind: 'answered', reply }
+  return deferCall('config', `The model ${otherModel} answered instead of ${terms.model}.`, deferrals)
 }
 
 /**
@@ -147,10 +148,11 @@ const computeBudget = ({ budgetMicros, batchLeftMicros, terms }: OpenModelInput)
 const OUTPUT_TOKENS_MAX = 16_000
 const OUTPUT_TOKENS_MIN = 2_000
 
+/** Returns the maximum length of one answer: as many tokens as `outputMicros` pays for, within bounds, and those for thinking. */
 function computeOutputTokens({ terms, outputMicros }: OpenModelInput): number {
-  const price = terms.prices === null ? 0 : Number(terms.prices.output)
-  const affordable = price > 0 ? Math.floor(outputMicros / price) : OUTPUT_TOKENS_MAX
-  const answerTokens = Math.min(OUTPUT_TOKENS_MAX, Math.max(OUTPUT_TOKENS_MIN, affordable))
+  const microsPerToken = terms.prices === null ? 0 : Number(terms.prices.output)
+  const affordableTokens = microsPerToken > 0 ? Math.floor(outputMicros / microsPerToken) : OUTPUT_TOKENS_MAX
+  const answerTokens = Math.min(OUTPUT_TOKENS_MAX, Math.max(OUTPUT_TOKENS_MIN, affordableTokens))
   const thinkingTokens = 'budgetTokens' in terms.wireLevel ? terms.wireLevel.budgetTokens : 0
   return Math.min(terms.outputTokens, answerTokens + thinkingTokens)
 }
@@ -181,24 +183,26 @@ export type NamedModel = { provider: string; name: string }
 
 /** Returns true for models of the same vendor or family, which tend to make and overlook the same mistakes. */
 export const isSameFamily = (one: NamedModel, other: NamedModel): boolean =>
-  vendorOf(one) === vendorOf(other) || firstWord(one.name) === firstWord(other.name)
+  vendorOf(one) === vendorOf(other) || familyOf(one.name) === familyOf(other.name)
 
 const vendorOf = ({ provider, name }: NamedModel): string =>
   name.includes('/') ? (name.split('/').at(-2) ?? '').toLowerCase() : provider.toLowerCase()
 
-const firstWord = (name: string): string => removeVendor(name).split(/[^a-z]/)[0] || removeVendor(name)
+/** Returns the name of the model family: `claude` for `claude-sonnet-5`. */
+const familyOf = (name: string): string => removeVendor(name).split(/[^a-z]/)[0] || removeVendor(name)
 
 type FailureTotals = Pick<GrantTotals, 'lastFailure' | 'calls'>
 type ModelBudget = { budgetMicros: number; batchLeftMicros: number | null; deferrals: number }
 
 /** Explains a missing answer. Only an exhausted candidate budget counts against the candidate. */
 function explainFailure({ lastFailure, calls }: FailureTotals, limits: ModelBudget): SpentBudget | StageDeferral {
-  const kind = lastFailure?.isRecovered === false ? lastFailure.kind : null
+  const kind = lastFailure?.isRecovered === false ? lastFailure.kind : undefined
   if (isBatchBudgetSpent({ lastFailure }, limits))
     return deferCall('budget', 'The budget of the batch is spent.', limits.deferrals)
   if (kind === 'budget' && calls.succeeded === 0) return deferCall('config', MODEL_TOO_EXPENSIVE, limits.deferrals)
-  const spent = SPENT_MESSAGES[kind ?? 'upstream']
-  if (spent !== undefined) return { kind: 'spent', detail: spent }
+  const spentMessage = kind && SPENT_MESSAGES[kind]
+  if (spentMessage !== undefined) return { kind: 'spent', detail: spentMessage }
+  // Without a recorded failure, the provider did not answer at all.
   const [reason, detail] = DEFERRALS[kind ?? 'upstream'] ?? GATEWAY_REFUSED
   return deferCall(reason, detail, limits.deferrals)
 }

@@ -32,12 +32,14 @@ export async function lockOpenBatch(tx: Db, id: string): Promise<rows.BatchRow |
   return row && isOpen(row) ? row : undefined
 }
 
+/** Completes an open batch and notifies webhooks. */
 export async function completeBatch(tx: Db, id: string): Promise<void> {
   if (!(await rows.completeBatch(tx, id))) return
   const { workspaceId, ref } = await describeForWebhook(tx, id)
   await emitEvent(tx, workspaceId, { type: 'batch.completed', data: ref })
 }
 
+/** Fails an open batch and notifies webhooks. */
 export async function failBatch(tx: Db, id: string, error: BatchError): Promise<void> {
   if (!(await rows.failBatch(tx, id, error))) return
   const { workspaceId, ref } = await describeForWebhook(tx, id)
@@ -65,7 +67,8 @@ export async function reopenBatch(tx: Db, { id, generation }: rows.BatchRow): Pr
 }
 
 /**
- * Updates the state of a batch: it runs while a task runs, waits while all tasks wait, and completes with the last one.
+ * Updates the state of a generated batch: running while a task runs, waiting while all tasks wait, completed after the last
+ * task.
  */
 export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string): Promise<void> {
   const row = await lockOpenBatch(tx, batch)
@@ -78,10 +81,11 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
   const waits = inProgress.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)
     const sandbox = isStage(stage) ? sandboxOf(deps.stages[stage], generation) : undefined
-    const isWaiting = sandbox !== undefined && !availableSandboxes.has(sandbox)
-    return isWaiting ? toSandboxWait(sandbox, deps.sandboxWaitMs) : undefined
+    const isUnavailable = sandbox !== undefined && !availableSandboxes.has(sandbox)
+    return isUnavailable ? toSandboxWait(sandbox, deps.sandboxWaitMs) : undefined
   })
-  if (waits.some((each) => each === undefined)) {
+  const isAnyRunning = waits.some((each) => each === undefined)
+  if (isAnyRunning) {
     await rows.markRunning(tx, batch)
     return
   }

@@ -99,17 +99,19 @@ async function enqueueStages(
   await updateBatchState(tx, deps, batch)
 }
 
+/** `failed` ends the batch. `later` repeats the discovery. */
 type DiscoveryFailure =
   | { kind: 'failed'; code: string; message: string }
-  | { kind: 'later'; message: string; seconds: number }
+  | { kind: 'later'; message: string; retryAfterSeconds: number }
 
 async function recordFailure(tx: Db, batch: string, failure: DiscoveryFailure): Promise<void> {
   if (failure.kind === 'failed') return failBatch(tx, batch, newBatchError(failure.code, failure.message, true))
-  const until = new Date(Date.now() + failure.seconds * 1000)
+  const until = new Date(Date.now() + failure.retryAfterSeconds * 1000)
   await rows.markWaiting(tx, batch, { reason: 'code_host', detail: failure.message, until: until.toISOString() })
   await enqueueDiscovery(tx, batch, until)
 }
 
+/** Selects the candidates and stores them. Returns a failure of the code host or the mirror. */
 async function discover(
   deps: DiscoverDeps,
   job: Job<DiscoverPayload>,
@@ -141,9 +143,9 @@ const RETRY_SECONDS = 60
 /** Converts an error of the code host or the mirror. Transient errors are retried later; others fail the batch. */
 export function toDiscoveryFailure(error: unknown): DiscoveryFailure {
   if (error instanceof CodeHostUnavailable)
-    return { kind: 'later', message: error.message, seconds: error.retryAfterSeconds ?? RETRY_SECONDS }
+    return { kind: 'later', message: error.message, retryAfterSeconds: error.retryAfterSeconds ?? RETRY_SECONDS }
   if (error instanceof MirrorRefused && !error.isPermanent)
-    return { kind: 'later', message: error.message, seconds: RETRY_SECONDS }
+    return { kind: 'later', message: error.message, retryAfterSeconds: RETRY_SECONDS }
   if (error instanceof MirrorRefused || error instanceof RepositoryUnreadable)
     return { kind: 'failed', code: 'repository_unreadable', message: error.message }
   throw error
@@ -172,12 +174,14 @@ async function selectCandidates(
 
 type BatchSource = Awaited<ReturnType<typeof readBatchSource>>
 
+/** Resolves the commits of selected pull requests. Leaves out those whose commits the mirror does not have. */
 async function loadCandidates(
   mirror: Mirror,
   source: BatchSource,
   chosen: readonly SelectedCandidate[],
   signal: AbortSignal,
 ): Promise<rows.NewCandidate[]> {
+  // Two commits per pull request: its base, then its head.
   const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
   const commits = await findCommits(mirror.location, names, signal)
   const slugs = newSlugs(chosen.length)

@@ -8,22 +8,22 @@ import type { StoredGeneration } from './resolve.ts'
 import { deferTask, hasOpenModel, listTasksInProgress, type TaskKey } from './sql.ts'
 import { isStage, type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
 
-const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
-export type StagePayload = z.infer<typeof Payload>
+const StagePayload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
+export type StagePayload = z.infer<typeof StagePayload>
 
 /** Number of failed attempts, with all resources available, after which the task is rejected. */
 const FAILURES_MAX = 3
 
-/** Each sandbox has its own job type: a worker claims only the types it can run. */
+/** Returns the job type of stages in a sandbox, or without one. A worker claims only the types that it can run. */
 export const stageJobType = (sandbox: string | undefined): JobType<StagePayload> =>
   defineJobType({
     type: sandbox === undefined ? 'batch.stage' : `batch.stage.${sandbox}`,
-    payload: Payload,
+    payload: StagePayload,
     failuresMax: FAILURES_MAX,
   })
 
-/** Checks whether a worker has the sandbox of a task by now. */
-export const sandboxWatchJobType = defineJobType({ type: 'batch.look', payload: Payload })
+/** Job type of the check whether a worker has the sandbox of a task by now. */
+export const sandboxWatchJobType = defineJobType({ type: 'batch.look', payload: StagePayload })
 
 const stageJobId = ({ batch, task, stage }: StagePayload): string => derivedId('batch stage', batch, task, stage)
 const sandboxWatchJobId = ({ batch, task }: TaskKey): string => derivedId('batch look', batch, task)
@@ -37,10 +37,10 @@ export function sandboxOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGen
   return needs.includes('harbor') ? generation.harborEnvironment : undefined
 }
 
-/** Returns the key that limits the jobs of a workspace that may wait for its code host and its models. */
+/** Returns the limit key of jobs without a sandbox. They may wait long for the code host and the models of a workspace. */
 export const toGenerationKey = (workspaceId: string): string => `generation ${workspaceId}`
 
-/** Sets the number of such jobs of each workspace that run at the same time. */
+/** Sets the number of jobs with a generation key that each workspace may run at the same time. */
 export const limitGeneration = (db: Db, slots: number): Promise<void> => setLimit(db, 'generation', slots)
 
 type QueuedTask = TaskKey & { workspaceId: string; generation: StoredGeneration }
@@ -57,7 +57,7 @@ export async function enqueueStage(
   const payload = { batch: task.batch, task: task.task, stage }
   const sandbox = sandboxOf(stages[stage], task.generation)
   const fairGroup = `${task.workspaceId}/batch ${task.batch}`
-  if (sandbox !== undefined && !(await isAvailable(tx, sandbox))) {
+  if (sandbox !== undefined && !(await isSandboxAvailable(tx, sandbox))) {
     const until = new Date(Date.now() + sandboxWaitMs)
     const detail = `No worker offers ${sandbox}.`
     await deferTask(tx, task, stage, { reason: 'sandbox', detail, until: until.toISOString() })
@@ -76,7 +76,7 @@ export async function enqueueStage(
   })
 }
 
-const isAvailable = async (tx: Db, sandbox: string): Promise<boolean> =>
+const isSandboxAvailable = async (tx: Db, sandbox: string): Promise<boolean> =>
   (await listLiveCapabilities(tx)).some((capability) => capability.sandbox === sandbox && capability.available)
 
 /** Lists the limit keys of a stage. They are those of trials, so that both share a credential's limit. */

@@ -12,6 +12,7 @@ type TaskFactsRow = NonNullable<Awaited<ReturnType<typeof findTaskInProgress>>>
 /** A task in progress at one of its stages. */
 export type TaskFacts = TaskKey & {
   stage: StageName
+  /** The task waits for its next attempt at this stage. */
   isDeferred: boolean
   /** Number of deferrals at this stage. */
   deferrals: number
@@ -76,9 +77,9 @@ export async function loadCandidateState(
 export async function listStageEvidence(db: Db, batch: string, task: string): Promise<StageEvidence[]> {
   const passed = await listPassed(db, { batch, task })
   const names: readonly string[] = STAGES
-  const order = (stage: string) => names.indexOf(stage)
+  const positionOf = (stage: string) => names.indexOf(stage)
   return passed
-    .toSorted((one, other) => order(one.stage) - order(other.stage))
+    .toSorted((one, other) => positionOf(one.stage) - positionOf(other.stage))
     .map(({ stage, is_reused, passed_at, seconds, result }) => ({
       stage,
       passedAt: passed_at.toISOString(),
@@ -113,12 +114,12 @@ export async function countSpend(tx: Db, key: TaskKey & { workspaceId: string })
 }
 
 /** Counts spend of canceled tasks and of tasks whose worker died. */
-export const countRemainingSpend = (db: Db): Promise<void> => countUncountedSpend(db, countRemaining)
+export const countRemainingSpend = (db: Db): Promise<void> => countUncountedSpend(db, countSpendOfGrantee)
 
-async function countRemaining(tx: Db, { grantee }: GranteeRef, take: () => Promise<number>): Promise<void> {
+async function countSpendOfGrantee(tx: Db, { grantee }: GranteeRef, take: () => Promise<number>): Promise<void> {
   const [, batch, task] = GRANTEE.exec(grantee) ?? []
   if (batch === undefined || task === undefined) return
-  // Counted when the stage is settled.
+  // The spend of a task in progress is counted when its stage is settled.
   if (await findTask(tx, { batch, task })) return
   await addSpend(tx, { batch, task }, await take())
 }

@@ -97,14 +97,14 @@ function selectPair(models: readonly ModelOption[]): ModelPair | undefined {
   const recommended = models.filter(isRecommended)
   for (const author of [...moderate, ...recommended, ...models]) {
     const otherVendors = moderate.filter((other) => !isSameVendor(author, other))
-    const otherModels = models.filter((other) => other.provider === author.provider && other !== author)
-    const affordable = otherModels.filter(({ prices }) => prices.output <= author.prices.output)
-    const preferred = [...affordable, ...otherModels].filter((other) => moderate.includes(other))
-    const foreignPairs = otherVendors.flatMap((verifier) => pairModels(author, verifier))
-    const ownPairs = [...preferred, ...affordable, ...otherModels, author].flatMap((verifier) =>
+    const sameProvider = models.filter((other) => other.provider === author.provider && other !== author)
+    const notMoreExpensive = sameProvider.filter(({ prices }) => prices.output <= author.prices.output)
+    const preferred = [...notMoreExpensive, ...sameProvider].filter((other) => moderate.includes(other))
+    const otherVendorPairs = otherVendors.flatMap((verifier) => pairModels(author, verifier))
+    const sameProviderPairs = [...preferred, ...notMoreExpensive, ...sameProvider, author].flatMap((verifier) =>
       pairModels(author, verifier),
     )
-    const pair = foreignPairs.find(({ reasoning }) => reasoning === DEFAULT_LEVEL) ?? ownPairs[0]
+    const pair = otherVendorPairs.find(({ reasoning }) => reasoning === DEFAULT_LEVEL) ?? sameProviderPairs[0]
     if (pair) return pair
   }
   return undefined
@@ -118,6 +118,7 @@ const toNamedModel = ({ catalogId, provider }: ModelOption) => ({
   name: catalogId.slice(catalogId.indexOf('/') + 1),
 })
 
+/** Pairs two models at the default level, or at the highest level that both support. Returns a list of one or none. */
 function pairModels(author: ModelOption, verifier: ModelOption): ModelPair[] {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
   const reasoning = shared.find((level) => level === DEFAULT_LEVEL) ?? shared.at(-1)

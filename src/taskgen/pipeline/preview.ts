@@ -81,17 +81,17 @@ function countBuckets(
 }
 
 /** Maximum cost of one candidate: the budgets of all its models together. */
-const CANDIDATE_MICROS = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
+const CANDIDATE_MICROS_MAX = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
   .map(({ budgetMicros }) => budgetMicros)
   .reduce((one, other) => one + other)
 /** Minimum number of earlier tasks for an estimate of the usual cost. */
-const SAMPLE_MIN = 5
+const SAMPLE_TASKS_MIN = 5
 
 async function estimateCost(db: Db, workspaceId: string, candidates: number): Promise<BatchPreview['cost']> {
-  const usualMicros = await findUsualMicros(db, workspaceId, SAMPLE_MIN)
+  const usualMicros = await findUsualMicros(db, workspaceId, SAMPLE_TASKS_MIN)
   return {
     candidates,
-    capUsd: toUsd(candidates * CANDIDATE_MICROS),
+    capUsd: toUsd(candidates * CANDIDATE_MICROS_MAX),
     usualUsd: usualMicros === undefined ? null : toUsd(Math.round(candidates * usualMicros)),
   }
 }
@@ -99,5 +99,7 @@ async function estimateCost(db: Db, workspaceId: string, candidates: number): Pr
 function toProblem(error: unknown): Problem {
   const failure = toDiscoveryFailure(error)
   if (failure.kind === 'failed') return new Problem(repositoryUnreadable, failure.message)
-  return new Problem(codeHostUnavailable, failure.message, { headers: { 'retry-after': String(failure.seconds) } })
+  return new Problem(codeHostUnavailable, failure.message, {
+    headers: { 'retry-after': String(failure.retryAfterSeconds) },
+  })
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../../platform/problem.ts'
 import { Generation, type GenerationOptions, type NewGeneration } from '../schema.ts'
 
-/** Stored form: includes the credentials of both models, named or default. */
+/** Settings of a generation as they are stored: with the ids of the model credentials in `keys`, named or default. */
 export const StoredGeneration = Generation.extend({ keys: z.object({ author: z.uuid(), verifier: z.uuid() }) })
 export type StoredGeneration = z.infer<typeof StoredGeneration>
 
@@ -95,16 +95,21 @@ function resolveModels({ models }: GenerationOptions, request: NewGeneration): R
     ...(author ? [] : [fieldError('authorModel', 'unknown_model', NO_MODEL)]),
     ...(verifier ? [] : [fieldError('verifierModel', 'unknown_model', NO_MODEL)]),
   ]
-  const lacking = [author, verifier].find((model) => model && !model.reasoning.includes(request.reasoning))
-  if (lacking)
+  const withoutLevel = [author, verifier].find((model) => model && !model.reasoning.includes(request.reasoning))
+  if (withoutLevel)
     errors.push(
-      fieldError('reasoning', 'unknown_level', `${lacking.catalogId} supports only ${lacking.reasoning.join(', ')}.`),
+      fieldError(
+        'reasoning',
+        'unknown_level',
+        `${withoutLevel.catalogId} supports only ${withoutLevel.reasoning.join(', ')}.`,
+      ),
     )
   return { author, verifier, errors }
 }
 
 const NO_MODEL = 'The catalog has no such model, or this workspace has no credential that opens it.'
 
+/** Ids of the model credentials. Empty if there are errors. */
 type ResolvedKeys = { author: string; verifier: string; errors: FieldError[] }
 
 function resolveKeys(
@@ -178,10 +183,10 @@ function resolveSandbox(
 }
 
 /** Minimum price of a recommended model in USD per million output tokens. The catalog has no other sign of capability. */
-const RECOMMENDED_OUTPUT_USD = 6
+const RECOMMENDED_OUTPUT_USD_MIN = 6
 
 /** Returns true if a model is recommended as author or verifier. Cheaper ones write tasks that are rejected more often. */
-export const isRecommended = ({ prices }: ModelOption): boolean => prices.output >= RECOMMENDED_OUTPUT_USD
+export const isRecommended = ({ prices }: ModelOption): boolean => prices.output >= RECOMMENDED_OUTPUT_USD_MIN
 
 /** Warns about an author or verifier below the recommendation. */
 function warnOfSmallModels(
@@ -195,7 +200,7 @@ function warnOfSmallModels(
   return roles.flatMap(([role, id]) =>
     models.some((model) => model.catalogId === id && !isRecommended(model))
       ? [
-          `The ${role} model ${id} is below the recommendation of $${RECOMMENDED_OUTPUT_USD} per million output tokens: expect more rejected tasks, and review the others carefully.`,
+          `The ${role} model ${id} is below the recommendation of $${RECOMMENDED_OUTPUT_USD_MIN} per million output tokens: expect more rejected tasks, and review the others carefully.`,
         ]
       : [],
   )

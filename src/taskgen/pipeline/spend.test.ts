@@ -41,7 +41,7 @@ test('bounds the spend on a provider that fails in the middle of every call', as
   const reviews: StageScript = {
     async review(_, context, signal) {
       attempts += 1
-      const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }
+      const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, durationMs: 60_000 }
       const model = await context.model('verifier', limits)
       const question = { system: 'You help.', messages: [], shape: { name: 'answer', schema: {} } }
       await model.ask({ ...question, messages: [{ role: 'user', text }] }, signal)
@@ -85,7 +85,7 @@ test('a batch pauses when its budget is spent and continues with a larger one', 
 
 test('candidates that call models at the same time do not exceed the budget of their batch', async () => {
   const text = 'x'.repeat(120_000)
-  const limits = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, wallMs: 600_000 }
+  const limits = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, durationMs: 600_000 }
   let workMeanwhile: (() => Promise<void>) | undefined
   const review: StageScript['review'] = async (_, context, signal) => {
     const model = await context.model('verifier', limits)

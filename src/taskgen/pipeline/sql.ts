@@ -132,11 +132,11 @@ export async function readSpentMicros(db: Db, batch: string): Promise<number> {
 }
 
 /** Returns when a task reached its current stage. */
-export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<Date> {
-  const { rows } = await sql<{ begin: Date }>`
-    select coalesce(max(passed_at), 'epoch') as begin from batch_task_stages
+export async function readStageStart(db: Db, { batch, task }: TaskKey): Promise<Date> {
+  const { rows } = await sql<{ start: Date }>`
+    select coalesce(max(passed_at), 'epoch') as start from batch_task_stages
     where batch = ${batch} and task = ${task}`.execute(db)
-  return rows[0]?.begin ?? new Date(0)
+  return rows[0]?.start ?? new Date(0)
 }
 
 /** Returns the mean cost of recently finished tasks; undefined if there are fewer than `tasksMin`. */
@@ -160,6 +160,7 @@ export const listTasksInProgress = (db: Db, batch: string) =>
     .orderBy('id')
     .execute()
 
+/** Lists the generated batches whose candidates are selected and that have not ended. */
 export async function listOpenGenerated(db: Db): Promise<string[]> {
   const query = db.selectFrom('batches').select('id').where('step', '=', 'make')
   return (await query.where('state', 'in', ['running', 'waiting']).execute()).map(({ id }) => id)

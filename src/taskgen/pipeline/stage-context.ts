@@ -18,7 +18,7 @@ import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sand
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
 import { granteeOf, hashInput, type ModelRole, type TaskFacts, toBatchBudgetId } from './facts.ts'
-import { findResult, readSpentMicros, readStageBegin, saveResult } from './sql.ts'
+import { findResult, readSpentMicros, readStageStart, saveResult } from './sql.ts'
 import type { KnownRecipes, OnBatchStep, StageContext, StageRepository, Stages } from './stage.ts'
 
 export type StageWorkDeps = StageModelDeps & {
@@ -142,6 +142,7 @@ async function openRepository(
 const listHosts = ({ source_kind, url }: TaskFacts['repository']): string[] =>
   source_kind === 'github' ? [GITHUB] : [URL.parse(url ?? '')?.hostname ?? ''].filter((host) => host !== '')
 
+/** Throws if the stage uses a model that it does not declare as a need. */
 function requireNeed({ stages }: StageWorkDeps, { stage }: TaskFacts, role: ModelRole): void {
   if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} does not declare that it needs ${role}.`)
 }
@@ -179,7 +180,7 @@ async function requireAttemptBudget(
   { budgetMicros }: ModelLimits,
 ): Promise<void> {
   const grantee = { workspaceId: task.workspaceId, grantee: granteeOf(task, role) }
-  const spentMicros = await readSpendMicrosSince(db, grantee, await readStageBegin(db, task))
+  const spentMicros = await readSpendMicrosSince(db, grantee, await readStageStart(db, task))
   if (spentMicros >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
 }
 
@@ -251,10 +252,10 @@ type CandidateImages = AsyncDisposable & {
 
 /** Tracks the images that a stage builds for its candidate, so that those of a rejected candidate can be removed. */
 export function trackImages(provider: SandboxProvider): CandidateImages {
-  const users = IMAGES_IN_USE.get(provider) ?? new Map<string, number>()
-  IMAGES_IN_USE.set(provider, users)
+  const userCounts = IMAGES_IN_USE.get(provider) ?? new Map<string, number>()
+  IMAGES_IN_USE.set(provider, userCounts)
   const built = new Map<string, Image>()
-  let isRejected = false
+  let isDiscarded = false
   return {
     provider: {
       ...provider,
@@ -262,20 +263,20 @@ export function trackImages(provider: SandboxProvider): CandidateImages {
         const image = await provider.prepare(source, options)
         if (source.kind === 'prebuilt' || options.isShared || built.has(image.digest)) return image
         built.set(image.digest, image)
-        users.set(image.digest, (users.get(image.digest) ?? 0) + 1)
+        userCounts.set(image.digest, (userCounts.get(image.digest) ?? 0) + 1)
         return image
       },
     },
     discard() {
-      isRejected = true
+      isDiscarded = true
     },
     async [Symbol.asyncDispose]() {
       for (const [digest, image] of built) {
-        const otherUsers = (users.get(digest) ?? 1) - 1
-        if (otherUsers > 0) users.set(digest, otherUsers)
-        else users.delete(digest)
+        const otherUsers = (userCounts.get(digest) ?? 1) - 1
+        if (otherUsers > 0) userCounts.set(digest, otherUsers)
+        else userCounts.delete(digest)
         // An image that cannot be removed now is evicted later.
-        if (isRejected && otherUsers === 0) await provider.discard(image).catch(() => {})
+        if (isDiscarded && otherUsers === 0) await provider.discard(image).catch(() => {})
       }
     },
   }

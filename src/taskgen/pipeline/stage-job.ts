@@ -13,7 +13,6 @@ import { type DiscoverDeps, discoverJob } from './discover.ts'
 import { type EnqueueDeps, enqueueStage, type StagePayload, sandboxWatchJobType, stageJobType } from './enqueue.ts'
 import { countRemainingSpend, countSpend, findTask, hashInput, loadCandidateState, type TaskFacts } from './facts.ts'
 import * as rows from './sql.ts'
-
 import { ASSEMBLY_STAGE, type CandidateState, type StageDone, stageAfter } from './stage.ts'
 import {
   BatchBudgetSpent,
@@ -67,7 +66,7 @@ async function finishWithSuccessor(deps: EnqueueDeps, job: Job<StagePayload>): P
   await job.finish((tx) => enqueueSuccessor(tx, deps, job.payload))
 }
 
-/** Ending of an attempt, without the concerns of the earlier stages. */
+/** End of an attempt, without the warnings of the earlier stages. */
 type StageAttempt =
   | Exclude<StageEnding, { kind: 'passed' }>
   | Omit<Extract<StageEnding, { kind: 'passed' }>, 'concerns'>
@@ -80,8 +79,8 @@ async function attemptStage(
 ): Promise<StageAttempt> {
   const { version, cacheInputs } = deps.stages[task.stage]
   const digest = hashInput({ stage: task.stage, version, inputs: cacheInputs(state) })
-  const known = await findCachedResult(deps, task, digest)
-  if (known) return { kind: 'passed', digest, outcome: known.result, seconds: known.seconds, isReused: true }
+  const cached = await findCachedResult(deps, task, digest)
+  if (cached) return { kind: 'passed', digest, outcome: cached.result, seconds: cached.seconds, isReused: true }
   try {
     return await executeStage(deps, task, state, { digest, signal })
   } catch (error) {
@@ -92,9 +91,9 @@ async function attemptStage(
 
 /** Finds a cached result whose files still exist. */
 async function findCachedResult(deps: StageJobDeps, { workspaceId, stage }: TaskFacts, digest: string) {
-  const known = await rows.findResult(deps.db, { workspaceId, stage, digest })
-  const files = known?.result.files
-  if (!files || (await findContent(deps, files.digest))) return known
+  const cached = await rows.findResult(deps.db, { workspaceId, stage, digest })
+  const files = cached?.result.files
+  if (!files || (await findContent(deps, files.digest))) return cached
   await rows.forgetResult(deps.db, { workspaceId, stage, digest })
   return undefined
 }
@@ -108,14 +107,14 @@ async function executeStage(
   { digest, signal }: AttemptContext,
 ): Promise<StageAttempt> {
   await requireCredentials(deps, task)
-  const started = performance.now()
+  const startedAtMs = performance.now()
   await using scratch = await openScratchFolder(deps.folder)
   await using context = await openStageContext(deps, task, scratch.path, signal)
   const result = await deps.stages[task.stage].run(state, context, signal)
   deps.step?.('stage.ran')
   if (result.kind === 'rejected') context.discardImages()
   if (result.kind !== 'done') return result
-  const seconds = (performance.now() - started) / 1000
+  const seconds = (performance.now() - startedAtMs) / 1000
   const outcome = toStorableOutcome(result.value)
   if (task.stage !== ASSEMBLY_STAGE) return { kind: 'passed', digest, outcome, seconds, isReused: false }
   const stored = await storeTask(deps, context.target, task.task)
@@ -136,6 +135,7 @@ const toStorableOutcome = ({ output, evidence, concerns, title, difficulty }: St
   difficulty,
 })
 
+/** Wait before a retry, and before one that needs manual action first. */
 const RETRY_MS = 60_000
 const RETRY_LATE_MS = 3_600_000
 
@@ -170,7 +170,7 @@ async function diagnoseSandbox(deps: StageJobDeps, task: TaskFacts, error: Sandb
   return deferAttempt('sandbox', failure ?? error, deps.sandboxWaitMs)
 }
 
-/** Ending of an attempt at a stage. `concerns` are those of the earlier stages. */
+/** End of an attempt at a stage. `digest` is the hash of its input. `concerns` are the warnings of the earlier stages. */
 type StageEnding =
   | {
       kind: 'passed'
@@ -203,7 +203,7 @@ async function settleStage(tx: Db, deps: EnqueueDeps, task: TaskFacts, ending: S
 const DETAIL_LENGTH_MAX = 10_000
 const cutDetail = (text: string): string => storableText(text.slice(0, DETAIL_LENGTH_MAX))
 
-const WAIT_MAX_MS = 3_600_000
+const DEFERRAL_MAX_MS = 3_600_000
 
 type PassedEnding = Extract<StageEnding, { kind: 'passed' }>
 
@@ -255,7 +255,7 @@ async function deferStage(
   task: TaskFacts,
   { reason, detail, retryAfterMs }: Extract<StageEnding, { kind: 'deferred' }>,
 ): Promise<void> {
-  const until = new Date(Date.now() + Math.min(Math.max(0, retryAfterMs), WAIT_MAX_MS))
+  const until = new Date(Date.now() + Math.min(Math.max(0, retryAfterMs), DEFERRAL_MAX_MS))
   const deferral = { reason, detail: cutDetail(detail), until: until.toISOString() }
   await rows.deferTask(tx, task, task.stage, deferral)
   await enqueueStage(tx, deps, task, task.stage, until)

@@ -61,12 +61,13 @@ export type CandidateState = {
 /** A resource that a stage needs. `author` and `verifier` are models, the others sandbox providers. Each has a credential. */
 export type Need = 'sandbox' | 'harbor' | 'author' | 'verifier'
 
+/** Result of a passed stage. */
 export type StageDone = {
   /** Output for later stages, without anything that can be read from the mirror again. */
   output: Json
   /** Evidence that is shown to people. */
   evidence: Json
-  /** Concerns for the reviewer. */
+  /** Warnings for the person who decides on the task. */
   concerns?: string[] | undefined
   title?: string | undefined
   difficulty?: Difficulty | undefined
@@ -94,7 +95,7 @@ export type Stages = Record<StageName, Stage>
 /** A mirror that contains both commits of the candidate. File contents are fetched on demand. */
 export type StageRepository = SubmoduleObjects & {
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
-  /** Names by which its code is found elsewhere. */
+  /** `owner/name` and host of the original repository, which an instruction must not mention. */
   upstream: readonly string[]
 }
 

@@ -7,7 +7,7 @@ import type { TestAssertion } from './test-assertions.ts'
 const SOURCES = ['instruction', 'tests', 'base', 'change'] as const
 type QuoteSource = (typeof SOURCES)[number]
 
-const quote = z.string().min(1).max(600)
+const QuoteText = z.string().min(1).max(600)
 
 /** Number of the rubric item that a review must support for each assertion. */
 const COVERAGE_ITEM = 2
@@ -71,7 +71,7 @@ export const ModelReview = z.strictObject({
       z.strictObject({
         item: z.int().min(1).max(RUBRIC.length),
         answer: z.enum(['yes', 'no']),
-        quotes: z.array(z.strictObject({ from: z.enum(SOURCES), quote })).max(8),
+        quotes: z.array(z.strictObject({ from: z.enum(SOURCES), quote: QuoteText })).max(8),
         why: z.string().max(800),
       }),
     )
@@ -80,7 +80,9 @@ export const ModelReview = z.strictObject({
    * For the assertion with this number, the sentence of the instruction that demands it. `base` is a line of the base
    * code that decides what the sentence leaves open.
    */
-  assertions: z.array(z.strictObject({ number: z.int().min(1), sentence: quote, base: quote.nullable() })).max(200),
+  assertions: z
+    .array(z.strictObject({ number: z.int().min(1), sentence: QuoteText, base: QuoteText.nullable() }))
+    .max(200),
   alternative: z.string().max(3_000),
   minutes: z.int().min(1).max(10_000),
 })
@@ -90,12 +92,13 @@ export type ModelReview = z.infer<typeof ModelReview>
 export type ReviewMaterial = Record<QuoteSource, string>
 
 /** Minimum length of a quote. Shorter ones would match anywhere. */
-const QUOTE_MIN = 6
+const QUOTE_LENGTH_MIN = 6
 /** Minimum length of a quoted sentence of the instruction. */
-export const SENTENCE_MIN = 12
-const ALTERNATIVE_MIN = 40
+export const SENTENCE_LENGTH_MIN = 12
+const ALTERNATIVE_LENGTH_MIN = 40
 
-type Quoted = { from: QuoteSource; quote: string; min: number }
+/** A quote in a review, and its minimum length. */
+type CheckedQuote = { from: QuoteSource; quote: string; lengthMin: number }
 
 /**
  * Lists assertions of the tests for which a review names no sentence, although it says that each follows from one. A
@@ -113,16 +116,16 @@ export function listUncovered(
 /** Lists faults that make a review unusable: missing answers or quotes that do not occur. */
 export function listReviewFaults(review: ModelReview, material: ReviewMaterial): string[] {
   const texts = Object.fromEntries(SOURCES.map((source) => [source, collapseSpace(material[source])]))
-  const isQuoted = ({ from, quote: text, min }: Quoted) =>
-    collapseSpace(text).length >= min && (texts[from] ?? '').includes(collapseSpace(text))
-  const quotes: Quoted[] = [
-    ...review.items.flatMap((each) => each.quotes.map((given) => ({ ...given, min: QUOTE_MIN }))),
+  const occurs = ({ from, quote: text, lengthMin }: CheckedQuote) =>
+    collapseSpace(text).length >= lengthMin && (texts[from] ?? '').includes(collapseSpace(text))
+  const quotes: CheckedQuote[] = [
+    ...review.items.flatMap((each) => each.quotes.map((quote) => ({ ...quote, lengthMin: QUOTE_LENGTH_MIN }))),
     ...review.assertions.flatMap(({ sentence, base }) => [
-      { from: 'instruction' as const, quote: sentence, min: SENTENCE_MIN },
-      ...(base === null ? [] : [{ from: 'base' as const, quote: base, min: QUOTE_MIN }]),
+      { from: 'instruction' as const, quote: sentence, lengthMin: SENTENCE_LENGTH_MIN },
+      ...(base === null ? [] : [{ from: 'base' as const, quote: base, lengthMin: QUOTE_LENGTH_MIN }]),
     ]),
   ]
-  const missingQuotes = quotes.filter((each) => !isQuoted(each))
+  const missingQuotes = quotes.filter((each) => !occurs(each))
   return [
     ...missingQuotes.map(
       ({ from, quote: text }) => `This does not occur in "${from}", to the letter: ${quoteExcerpt(text)}.`,
@@ -148,7 +151,7 @@ function findFaultOfNo(quotes: ModelReview['items'][number]['quotes'], isBlocker
 
 function findFaultOfYes(item: number, { assertions, alternative }: ModelReview): string | undefined {
   if (item === COVERAGE_ITEM && assertions.length === 0) return '"assertions" is empty.'
-  return item === ALTERNATIVE_ITEM && alternative.trim().length < ALTERNATIVE_MIN
+  return item === ALTERNATIVE_ITEM && alternative.trim().length < ALTERNATIVE_LENGTH_MIN
     ? '"alternative" sketches nothing.'
     : undefined
 }
@@ -166,19 +169,20 @@ export type ReviewInput = {
   base: readonly { path: string; text: string }[]
 }
 
-export const TESTS_MAX = 20_000
-const BASE_MAX = 16_000
-const CHANGE_MAX = 12_000
+/** Maximum numbers of characters that a reviewer is shown. */
+export const TESTS_LENGTH_MAX = 20_000
+const BASE_LENGTH_MAX = 16_000
+const CHANGE_LENGTH_MAX = 12_000
 
 /** Builds the texts shown to a reviewer, truncated to the budget. Quotes are checked against them. */
 export const buildMaterial = ({ instruction, hidden, source, base }: ReviewInput): ReviewMaterial => ({
   instruction,
   tests: joinFiles(
     hidden.files.map(({ path, content }) => ({ path, text: decodeText(content) })),
-    TESTS_MAX,
+    TESTS_LENGTH_MAX,
   ),
-  base: joinFiles(base, BASE_MAX),
-  change: decodeText(source).slice(0, CHANGE_MAX).toWellFormed(),
+  base: joinFiles(base, BASE_LENGTH_MAX),
+  change: decodeText(source).slice(0, CHANGE_LENGTH_MAX).toWellFormed(),
 })
 
 /** Joins files into one text. Each file is truncated to an equal share of `max` characters. */

@@ -32,7 +32,7 @@ export type ReviewVerdict = {
   bill: ModelBill
 }
 
-const SHAPE = toAnswerShape('reading', ModelReview)
+const REVIEW_SHAPE = toAnswerShape('reading', ModelReview)
 const REPAIRS_MAX = 2
 
 /**
@@ -52,7 +52,7 @@ export async function reviewTask(
   const passes: ReviewPass[] = []
   let decision: ReviewDecision | undefined
   while (!decision && passes.length < PASSES_MAX) {
-    const request = { number: passes.length, material, assertions, signal }
+    const request = { passIndex: passes.length, material, assertions, signal }
     const pass = toReviewPass(await askForReview(model, input, request), assertions)
     if (pass.kind === 'deferred' || pass.kind === 'rejected') return pass
     passes.push(pass)
@@ -72,7 +72,7 @@ export async function reviewTask(
 }
 
 type ReviewRequest = {
-  number: number
+  passIndex: number
   material: ReviewMaterial
   assertions: readonly TestAssertion[]
   signal: AbortSignal
@@ -84,21 +84,21 @@ function askForReview(
   input: ReviewInput,
   request: ReviewRequest,
 ): Promise<TypedAnswer<ModelReview>> {
-  const { number, material, assertions, signal } = request
+  const { passIndex, material, assertions, signal } = request
   let isCoverageRepaired = false
   return askTyped(
     model,
     {
-      system: buildReviewSystemPrompt(number),
-      neutral: buildNeutralSystemPrompt(number),
-      shape: SHAPE,
+      system: buildReviewSystemPrompt(passIndex),
+      neutral: buildNeutralSystemPrompt(passIndex),
+      shape: REVIEW_SHAPE,
       schema: ModelReview,
-      prompt: buildReviewPrompt(input, request, number),
+      prompt: buildReviewPrompt(input, request, passIndex),
       faults(review) {
         const faults = listReviewFaults(review, material)
         const missing = isCoverageRepaired ? [] : listUncovered(review, assertions)
         isCoverageRepaired ||= missing.length > 0
-        return [...faults, ...missing.slice(0, MISSING_MAX).map(describeMissing)]
+        return [...faults, ...missing.slice(0, MISSING_SHOWN_MAX).map(describeMissing)]
       },
       repairsMax: REPAIRS_MAX,
     },
@@ -106,7 +106,7 @@ function askForReview(
   )
 }
 
-const MISSING_MAX = 25
+const MISSING_SHOWN_MAX = 25
 
 const describeMissing = ({ number, test, text }: TestAssertion): string =>
   `"assertions" has no entry with the number ${number}: ${text || 'the whole test'} (${test}).`
@@ -153,20 +153,20 @@ type RejectedDecision = Extract<ReviewDecision, { kind: 'rejected' }>
 
 const PASSES_MAX = 3
 const PASSES_MIN = 2
-const DETAIL_MAX = 1000
+const DETAIL_LENGTH_MAX = 1000
 
 /** Decides after each review: two without objections accept the task. Returns undefined if another review is needed. */
 function decideReview(passes: readonly ReviewPass[]): ReviewDecision | undefined {
   const reviews = passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading] : []))
-  const blocked = reviews.flatMap(listBlockers)[0]
-  if (blocked) return blocked
+  const [blocker] = reviews.flatMap(listBlockers)
+  if (blocker) return blocker
   const uncovered = passes.flatMap((pass) => (pass.kind === 'read' ? pass.uncovered : []))
   if (uncovered.length > 0) return rejectUncovered(uncovered)
   const remainingPasses = PASSES_MAX - passes.length
   if (reviews.length < PASSES_MIN) return remainingPasses > 0 ? undefined : rejectUnusable(passes)
-  const clean = reviews.filter(({ items }) => items.every(({ answer }) => answer === 'yes')).length
-  if (clean >= PASSES_MIN) return { kind: 'accepted' }
-  return clean + remainingPasses >= PASSES_MIN ? undefined : toObjection(reviews)
+  const approvals = reviews.filter(({ items }) => items.every(({ answer }) => answer === 'yes')).length
+  if (approvals >= PASSES_MIN) return { kind: 'accepted' }
+  return approvals + remainingPasses >= PASSES_MIN ? undefined : toObjection(reviews)
 }
 
 const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision => ({
@@ -176,7 +176,7 @@ const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision 
     `Asked twice, the reviewer names no sentence of the instruction for ${uncovered.length} assertions: ${uncovered
       .map(({ test, text }) => `${test}: ${text || 'the whole test'}`)
       .join('; ')}`
-      .slice(0, DETAIL_MAX)
+      .slice(0, DETAIL_LENGTH_MAX)
       .toWellFormed(),
 })
 
@@ -192,7 +192,7 @@ function toObjection(reviews: readonly ModelReview[]): RejectedDecision {
     .flat()
     .map((each) => each.detail)
     .join(' ')
-  return { kind: 'rejected', reason: 'verifier_disagree', detail: detail.slice(0, DETAIL_MAX).toWellFormed() }
+  return { kind: 'rejected', reason: 'verifier_disagree', detail: detail.slice(0, DETAIL_LENGTH_MAX).toWellFormed() }
 }
 
 const isNo = ({ items }: ModelReview, item: number): boolean =>
@@ -208,18 +208,18 @@ function toRejection({ items }: ModelReview, item: number): RejectedDecision {
   return {
     kind: 'rejected',
     reason,
-    detail: `Item ${item}: ${why} (${quotedText})`.slice(0, DETAIL_MAX).toWellFormed(),
+    detail: `Item ${item}: ${why} (${quotedText})`.slice(0, DETAIL_LENGTH_MAX).toWellFormed(),
   }
 }
 
-/** Rejects because too few reviews are usable. The reason tells refusals from invalid answers. */
+/** Rejects a task with too few usable reviews. The reason distinguishes refusals from invalid answers. */
 function rejectUnusable(passes: readonly ReviewPass[]): ReviewDecision {
   const unusable = passes.flatMap((pass) => (pass.kind === 'unusable' ? [pass] : []))
   const isRefused = unusable.every(({ why }) => why === 'refused')
   const detail = unusable
     .map((pass) => pass.detail)
     .join(' ')
-    .slice(0, DETAIL_MAX)
+    .slice(0, DETAIL_LENGTH_MAX)
     .toWellFormed()
   return { kind: 'rejected', reason: isRefused ? 'verifier_refused' : 'verifier_invalid_output', detail }
 }

@@ -32,7 +32,7 @@ export function listTestAssertions(hidden: HiddenTests, failToPass: readonly str
   return selectEvenly(perTest).map((each, at) => ({ number: at + 1, ...each }))
 }
 
-/** Takes as many first entries of each list as fit. */
+/** Takes the same number of first entries of each list: as many as `ASSERTIONS_MAX` allows. */
 function selectEvenly<T>(lists: readonly T[][]): T[] {
   let share = Math.max(1, ...lists.map(({ length }) => length))
   const count = () => lists.reduce((sum, { length }) => sum + Math.min(length, share), 0)
@@ -43,6 +43,7 @@ function selectEvenly<T>(lists: readonly T[][]): T[] {
 /** Removes parameters (`[0-a]`) and subtests (`TestA/b`), which share the code of one test. */
 const removeParameters = (id: string): string => id.replace(/\[.*\]$/s, '').replace(/(::Test\w+)\/.*$/s, '$1')
 
+/** A test in a hidden file. `stem` is the name of the file without its extension. */
 type TestFunction = { stem: string; matches(id: string): boolean; assertions: string[] }
 
 /** Syntax of tests and their assertions in a language. */
@@ -103,7 +104,7 @@ function listTestFunctions(path: string, text: string): TestFunction[] {
   if (!syntax) return []
   const stem = path.slice(path.lastIndexOf('/') + 1).replace(/\.\w+$/, '')
   // Very long lines are generated. Regular expressions on them would be slow.
-  const lines = text.split('\n').map((line) => (line.length > LINE_MAX ? '' : line))
+  const lines = text.split('\n').map((line) => (line.length > LINE_LENGTH_MAX ? '' : line))
   return lines.flatMap((line, at) => {
     const name = syntax.opening.exec(line)?.groups?.name
     if (name === undefined) return []
@@ -117,12 +118,14 @@ function listTestFunctions(path: string, text: string): TestFunction[] {
   })
 }
 
-const LINE_MAX = 1000
-const TEXT_MAX = 300
+const LINE_LENGTH_MAX = 1000
+const TEXT_LENGTH_MAX = 300
 
 const listAssertions = (syntax: TestSyntax, lines: readonly string[]): string[] =>
   lines.flatMap((line, at) =>
-    syntax.assertion.test(line) ? [collapseSpace(syntax.complete(lines, at)).slice(0, TEXT_MAX).toWellFormed()] : [],
+    syntax.assertion.test(line)
+      ? [collapseSpace(syntax.complete(lines, at)).slice(0, TEXT_LENGTH_MAX).toWellFormed()]
+      : [],
   )
 
 const measureIndent = (line: string): number => line.length - line.trimStart().length
@@ -137,13 +140,13 @@ function readBlock(lines: readonly string[], at: number): string[] {
   return lines.slice(at, end)
 }
 
-const LINES_MAX = 20
+const JOINED_LINES_MAX = 20
 
 /** Joins a line with the next ones until its brackets are closed. Brackets in strings are not counted. */
 function joinBalanced(lines: readonly string[], at: number): { text: string; end: number } {
   let unclosed = 0
   let end = at
-  for (; end < Math.min(lines.length, at + LINES_MAX); end += 1) {
+  for (; end < Math.min(lines.length, at + JOINED_LINES_MAX); end += 1) {
     const code = (lines[end] ?? '').replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, '')
     unclosed += (code.match(/[([{]/g)?.length ?? 0) - (code.match(/[)\]}]/g)?.length ?? 0)
     if (unclosed <= 0) break

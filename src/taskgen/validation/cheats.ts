@@ -121,7 +121,9 @@ const listChangedFiles = (patch: string): string[] =>
     .map(([, printed = '']) => unquotePath(printed).replace(/^b\//, ''))
     .filter((path) => SHELL_SAFE_PATH.test(path) && path !== '/dev/null')
 
+/** Ways to write stubs, by language. */
 const STUBS = languages.flatMap(({ stubs }) => stubs)
+/** Shell conditions under which a kind of stub suits a file. */
 const CONDITIONS = { always: 'true', has_imports: 'is_module', has_none: '! is_module' }
 
 /** Returns shell code that appends stubs to a file, or creates the file. */
@@ -202,7 +204,7 @@ exit 0`,
 }
 
 /** Extensions of source files, as Python strings. */
-const CODE_ENDINGS = languages
+const SOURCE_EXTENSIONS = languages
   .flatMap(({ sources }) => sources)
   .flatMap(({ extensions }) => extensions.map((each) => `".${each}"`))
 
@@ -241,7 +243,7 @@ for top, names in places:
         path = os.path.join(top, name)
         if name.endswith((".patch", ".diff", ".rej")) and path not in known:
             laid |= subprocess.run(["git", "apply", "--whitespace=nowarn", path], capture_output=True).returncode == 0
-CODE = (${CODE_ENDINGS.join(', ')},)
+CODE = (${SOURCE_EXTENSIONS.join(', ')},)
 ends = {"/".join(path.split("/")[-2:]): path for path in tracked if path.endswith(CODE) and "/" in path}
 copies = collections.defaultdict(list)
 for top, names in places:

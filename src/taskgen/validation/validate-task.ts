@@ -74,6 +74,7 @@ const VERIFY_MODE = 'workspace' as const
 type ValidationTrials = {
   nop: ValidationTrial[]
   oracle: ValidationTrial[]
+  /** Trials of the patch of the reference solution, applied as an agent would. */
   gold: ValidationTrial[]
   cheats: (CheatValidation & Pick<GuardedCheat, 'verdict'>)[]
 }
@@ -86,18 +87,19 @@ type ValidationContext = {
 /** Runs one trial of each kind first, because most faults show there. Repetitions come last. */
 async function findFirstFault(context: ValidationContext): Promise<StageRejection | undefined> {
   const { counts = FULL_COUNTS, executedRuns = 0 } = context.input
-  const { nop: nops, oracle: oracles, oracleAll } = counts
+  const { nop: nopRuns, oracle: oracleRuns, oracleAll } = counts
   return (
     (await runNop(context, 1)) ??
     (await runOracle(context, 1)) ??
     (await runPatchAsAgent(context)) ??
-    (await runNop(context, nops)) ??
-    (await runOracle(context, oracles)) ??
+    (await runNop(context, nopRuns)) ??
+    (await runOracle(context, oracleRuns)) ??
     (await runCheats(context)) ??
-    (await runOracle(context, Math.max(oracles, oracleAll - executedRuns)))
+    (await runOracle(context, Math.max(oracleRuns, oracleAll - executedRuns)))
   )
 }
 
+/** Runs the no-op until there are `count` trials of it. Returns the first fault. */
 async function runNop(
   { trials, input, runHarness }: ValidationContext,
   count: number,
@@ -111,6 +113,7 @@ async function runNop(
   return undefined
 }
 
+/** Runs the reference solution until there are `count` trials of it. Returns the first fault. */
 async function runOracle(
   { trials, input, runHarness }: ValidationContext,
   count: number,
@@ -223,8 +226,8 @@ async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
 function checkNop({ isWon, outcome }: ValidationTrial, lists: TestLists): StageRejection | undefined {
   if (isWon) return reject('nop_passes', 'The no-op passes the tests.')
   const problem = describeBroken(outcome)
-  const mustRun = lists.passToPass.length > 0 || lists.guards.length === 0
-  if (problem && (mustRun || outcome === undefined)) return reject('nop_wrong_reason', problem)
+  const mustTestsRun = lists.passToPass.length > 0 || lists.guards.length === 0
+  if (problem && (mustTestsRun || outcome === undefined)) return reject('nop_wrong_reason', problem)
   const passed = listPassed(outcome)
   const broken = lists.passToPass.filter((id) => !passed.has(id))
   if (broken.length > 0) return reject('nop_wrong_reason', `Without any change these do not pass: ${joinIds(broken)}`)
@@ -310,7 +313,7 @@ const joinIds = (ids: string[]): string =>
 
 const cutText = (text: string): string => text.slice(0, DETAIL_LENGTH_MAX)
 
-/** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
+/** Numbers of trials: of the no-op, of the oracle before the cheats, and of the oracle in all before a task is ready. */
 export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
 
 /** Default numbers. Ten runs without a failure exclude, at 95 %, a solution that fails in more than 26 % of its runs. */

@@ -4,7 +4,7 @@ import { createScriptedStages, type StageScript } from './scripted-stages.ts'
 
 type Role = 'author' | 'verifier'
 
-const LIMITS = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, wallMs: 600_000 }
+const LIMITS = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, durationMs: 600_000 }
 const shape = { name: 'answer', schema: { type: 'object' } }
 
 /** Calls the model once. The rest of the budget may be too small for that. */

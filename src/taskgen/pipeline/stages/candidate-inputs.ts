@@ -37,6 +37,7 @@ export async function readBaseFiles(
 export const readBase = async (state: CandidateState, context: StageContext, signal: AbortSignal): Promise<BaseFiles> =>
   requireDone(await readBaseFiles(state, context, signal))
 
+/** Returns the value of a step that an earlier stage has completed. */
 function requireDone<T>(result: StageResult<T>): T {
   if (result.kind === 'done') return result.value
   throw new Error(`The change can no longer be read: ${result.detail}`)
@@ -79,27 +80,27 @@ async function readCommits(location: GitLocation, { base, head }: CommitBounds, 
   return { commits: listField(0), authors: [...new Set([...listField(1), ...listField(2)])] }
 }
 
-const strings = z.array(z.string())
-const texts = z.record(z.string(), z.string())
+const Strings = z.array(z.string())
+const TextsByName = z.record(z.string(), z.string())
 
 /** A recipe in the stored output of the environment stage. What outputs do not contain is read again from the mirror. */
 export const StoredRecipe = z.object({
   base: z.string(),
-  aptPackages: strings,
-  env: texts,
-  toolchain: strings.default([]),
-  manifests: strings,
-  setup: strings,
-  build: strings,
+  aptPackages: Strings,
+  env: TextsByName,
+  toolchain: Strings.default([]),
+  manifests: Strings,
+  setup: Strings,
+  build: Strings,
   runner: z.string(),
 })
 
 const Plan = z.object({
   runner: z.string(),
-  prepare: strings,
-  targets: strings,
+  prepare: Strings,
+  targets: Strings,
   timeoutSec: z.number(),
-  services: z.object({ names: strings, script: z.string(), hosts: strings }).optional(),
+  services: z.object({ names: Strings, script: z.string(), hosts: Strings }).optional(),
 })
 
 const EnvironmentOutput = z.object({ recipe: StoredRecipe, plan: Plan })
@@ -113,12 +114,12 @@ const Survivor = z.object({
 })
 
 const ExecutionOutput = z.object({
-  lists: z.object({ failToPass: strings, passToPass: strings, guards: strings.default([]) }),
+  lists: z.object({ failToPass: Strings, passToPass: Strings, guards: Strings.default([]) }),
   plan: Plan,
-  messages: texts,
+  messages: TextsByName,
   failsByAssertion: z.boolean(),
-  buildErrors: strings.default([]),
-  newTests: strings.default([]),
+  buildErrors: Strings.default([]),
+  newTests: Strings.default([]),
   survivors: z.array(Survivor).default([]),
   /** Runs with the fix and the real clock. All of them passed. */
   fixedRuns: z.number().default(0),

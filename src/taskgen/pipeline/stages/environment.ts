@@ -44,11 +44,11 @@ export const environmentStage: Stage = {
     if (inspected.kind !== 'done') return inspected
     const { recipe: detected, services, ownPackages } = inspected.value
     const attempt = { state, context, signal, tree, submodules, change, services, ownPackages, pointers }
-    const isRejected = 'kind' in detected
-    const recipe = isRejected ? null : detected
+    const isUndetected = 'kind' in detected
+    const recipe = isUndetected ? null : detected
     const known = await tryKnownRecipe(attempt, recipe)
     if (known) return known
-    const first = isRejected ? detected : await tryRecipe(attempt, detected, 'rules')
+    const first = isUndetected ? detected : await tryRecipe(attempt, detected, 'rules')
     const result = await repairEnvironment(attempt, first, recipe)
     return attributeToMissingParts(result, { unsupported: services.unsupported, pointers })
   },
@@ -87,7 +87,8 @@ async function tryKnownRecipe(
 const toRecipeKey = (detected: EnvRecipe | null): string =>
   JSON.stringify(detected).replaceAll(/\d{4}-\d{2}-\d{2}/g, '')
 
-const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
+/** Rejections for which a recipe of a model may help. */
+const REPAIRABLE_REASONS = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 
 /** Declared services and contents of files that the tests do not have. */
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
@@ -118,7 +119,7 @@ async function repairEnvironment(
   first: StageResult<StageDone>,
   recipe: EnvRecipe | null,
 ): Promise<StageResult<StageDone>> {
-  if (first.kind !== 'rejected' || first.isLoadSensitive || !REPAIRABLE.includes(first.reason)) return first
+  if (first.kind !== 'rejected' || first.isLoadSensitive || !REPAIRABLE_REASONS.includes(first.reason)) return first
   const proposed = await propose(attempt, first, recipe)
   if (proposed.kind === 'deferred') return proposed
   const second = proposed.kind === 'done' ? await tryRecipe(attempt, proposed.value, 'model') : proposed
@@ -147,6 +148,7 @@ function toRecipeFacts({ tree: { facts }, ownPackages }: BuildAttempt): RecipeFa
 
 type RecipeSource = 'rules' | 'model'
 
+/** Builds the image of a recipe, searches it for the solution, and runs the tests of the base in it. */
 async function tryRecipe(
   attempt: BuildAttempt,
   recipeWithoutServices: EnvRecipe,
@@ -169,15 +171,20 @@ async function tryRecipe(
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
   const declared = { started: uses.map(({ service, image, port }) => ({ service, image, port })), unsupported }
-  const tried = { foundBy, profile, dockerfile, runner: runner.name, services: declared }
+  const recipeEvidence = { foundBy, profile, dockerfile, runner: runner.name, services: declared }
   const solution = { ...change, ownPackages: attempt.ownPackages }
-  const leakScan = withEvidence(await scanImage(provider, image, solution, signal), tried)
+  const leakScan = withEvidence(await scanImage(provider, image, solution, signal), recipeEvidence)
   if (leakScan.kind !== 'done') return leakScan
   const input = { image, runner: runner.id, prepare: runner.prepare, services, folder: context.folder }
-  const health = withEvidence(await checkHealth(provider, input, signal), tried)
+  const health = withEvidence(await checkHealth(provider, input, signal), recipeEvidence)
   if (health.kind !== 'done') return health
   const plan = planRuns({ runner, hidden: change.hidden, suiteCpuSeconds: health.value.cpuSeconds, services })
-  const evidence = { ...tried, base: await describeBase(attempt, recipe), image: image.digest, health: health.value }
+  const evidence = {
+    ...recipeEvidence,
+    base: await describeBase(attempt, recipe),
+    image: image.digest,
+    health: health.value,
+  }
   const concerns = [
     ...(foundBy === 'model' ? ['The recipe of the environment was proposed by a model.'] : []),
     ...unsupported.map((service) => `Tests of a service that is not available are left out: ${service}.`),

@@ -188,7 +188,7 @@ const assemblyStage: Stage = {
     const base = await readBase(state, context, signal)
     await writeEnvironment(environmentFolder, { recipe, location, ...base }, signal)
     const { source, hidden } = await readChange(state, context, signal)
-    const emitted = await assembleTask(context.target, {
+    const assembled = await assembleTask(context.target, {
       environmentFolder,
       source,
       hidden,
@@ -202,7 +202,7 @@ const assemblyStage: Stage = {
       resources: DEFAULT_RESOURCES,
       buildHosts: context.buildHosts,
     })
-    return emitted.kind === 'done' ? done({ output: null, evidence: null }) : emitted
+    return assembled.kind === 'done' ? done({ output: null, evidence: null }) : assembled
   },
 }
 
