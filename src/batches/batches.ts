@@ -35,6 +35,7 @@ import type { TaskTally } from './sql.ts'
 import * as rows from './sql.ts'
 import { toValidationJobId } from './validate.ts'
 
+/** A query for folders that may not import sql.ts. */
 export const { hasOpenBatches } = rows
 
 type ImportBatchDeps = { db: Db; blobs: Blobs }
@@ -104,7 +105,7 @@ export async function listBatches(db: Db, repository: number, page: Page) {
 }
 
 /** Reads a batch of this repository and workspace; throws notFound. */
-export async function readBatchRow(db: Db, ref: RepositoryRef, runId: string): Promise<batchState.BatchRow> {
+export async function readBatchRow(db: Db, ref: RepositoryRef, runId: string): Promise<BatchRow> {
   const { key } = await readRepository(db, ref)
   const row = await batchState.findBatch(db, toBatchId(runId))
   if (row?.repository === key) return row
@@ -123,7 +124,7 @@ export async function readRun(db: Db, id: string): Promise<BatchRun> {
 }
 
 /** Cancels a batch. Idempotent. */
-export async function cancelBatch(db: Db, by: AuditActor, { id }: batchState.BatchRow): Promise<BatchRun> {
+export async function cancelBatch(db: Db, by: AuditActor, { id }: BatchRow): Promise<BatchRun> {
   const jobs = await transact(db, async (tx) => {
     if (!(await batchState.lockOpenBatch(tx, id))) return []
     await batchState.cancelBatch(tx, id)
@@ -143,7 +144,7 @@ type ResumeBatchInput = { budgetUsd?: number | undefined }
 export async function resumeBatch(
   db: Db,
   by: AuditActor,
-  batch: batchState.BatchRow,
+  batch: BatchRow,
   { budgetUsd }: ResumeBatchInput,
 ): Promise<BatchRun> {
   const { id, generation } = batch
@@ -170,7 +171,8 @@ async function restartDiscovery(tx: Db, id: string): Promise<void> {
   await enqueueDiscovery(tx, id)
 }
 
-async function reopenIfUnfinished(tx: Db, by: AuditActor, row: batchState.BatchRow): Promise<void> {
+/** Reopens an ended batch if tasks remain that can be continued or retried. */
+async function reopenIfUnfinished(tx: Db, by: AuditActor, row: BatchRow): Promise<void> {
   if (row.step === 'unpack' && row.archive === null) throw new Problem(archiveGone, 'Send the archive again.')
   const hasWork = (await rows.retryBrokenTasks(tx, row.id)) || row.state !== 'completed'
   if (!hasWork) return
@@ -211,6 +213,7 @@ const sumCounts = (tallies: readonly TaskTally[], isWanted: (tally: TaskTally) =
 /** Reasons for which a task is rejected before anything of it is executed. */
 const SCREENING_REASONS = ['invalid_task', 'unsafe_task', 'duplicate_name']
 
+/** Counts the tasks by how they ended so far. */
 const countEnds = (tallies: readonly TaskTally[]) => ({
   ready: sumCounts(tallies, ({ state }) => state === 'ready'),
   rejected: sumCounts(tallies, ({ state }) => state === 'rejected'),
@@ -288,20 +291,25 @@ function findSharedRun(db: Db, id: string): Promise<RunSnapshot> {
 
 /**
  * Yields the status now and after each change, then the end. A reconnecting client starts with the current status.
- * Database outages are retried.
  */
 export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<BatchEvent> {
   let lastSent = ''
+  for await (const run of pollRun(db, id, signal)) {
+    const text = JSON.stringify(run)
+    if (text !== lastSent) yield { event: 'status', data: run }
+    lastSent = text
+    if (isOpen(run)) continue
+    yield { event: 'end', data: { state: run.state } }
+    return
+  }
+}
+
+/** Yields the status of a batch again and again, until the batch is removed. Skips database outages. */
+async function* pollRun(db: Db, id: string, signal: AbortSignal): AsyncGenerator<BatchRun> {
   while (!signal.aborted) {
     const run = await findSharedRun(db, id).catch(() => 'unavailable' as const)
     if (run === undefined) return
-    const text = run === 'unavailable' ? lastSent : JSON.stringify(run)
-    if (text !== lastSent) yield { event: 'status', data: run }
-    lastSent = text
-    if (run !== 'unavailable' && !isOpen(run)) {
-      yield { event: 'end', data: { state: run.state } }
-      return
-    }
+    if (run !== 'unavailable') yield run
     await wait(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }

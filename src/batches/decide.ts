@@ -13,8 +13,8 @@ type DecisionInput = {
   note?: string | undefined
 }
 
-/** `alone`: one task, identified by the path. `bulk`: the tasks in the body; approved tasks must have no warnings. */
-type DecisionMode = 'alone' | 'bulk'
+/** `single`: one task, identified by the path. `bulk`: the tasks in the body; approved tasks must have no warnings. */
+type DecisionMode = 'single' | 'bulk'
 
 /** Stores all decisions or none. A decision applies only to the digest that was reviewed. */
 export function decide(

@@ -34,7 +34,6 @@ import {
 } from '../taskgen/pipeline/batch-state.ts'
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
 import * as rows from './sql.ts'
-
 import { endIfDone, enqueueValidations, markWaitingForSandbox } from './validate.ts'
 
 type ImportJobDeps = {
@@ -76,14 +75,14 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
   const sandbox = await findAvailableSandbox(deps.db)
   await job.finish(async (tx) => {
     if (!(await lockOpenBatch(tx, batch))) return
-    const waiting = await rows.listValidating(tx, batch)
-    if (waiting.length > 0 && sandbox === undefined) {
+    const tasks = await rows.listValidating(tx, batch)
+    if (tasks.length > 0 && sandbox === undefined) {
       const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs)
       await enqueueImport(tx, batch, until)
       return
     }
     await markRunning(tx, batch)
-    if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks: waiting })
+    if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks })
     await endIfDone(tx, batch)
   })
 }
@@ -165,7 +164,7 @@ type TaskFolder = { id: string; path: string }
 type TaskFolders = { folders: TaskFolder[]; strays: number }
 
 /** Maximum depth of a task folder. `tasks/<group>/<task>/` is the deepest layout in use. */
-const DEPTH_MAX = 3
+const TASK_FOLDER_DEPTH_MAX = 3
 const ID_LENGTH_MAX = 80
 
 /** Lists every folder with a task.toml that is not inside another task. */
@@ -185,7 +184,7 @@ async function collectTaskFolders(root: string, path: string, listing: ArchiveLi
   }
   const folders = entries.filter((entry) => entry.isDirectory())
   listing.strays += entries.length - folders.length
-  const isTooDeep = path.split('/').length >= DEPTH_MAX && path !== ''
+  const isTooDeep = path.split('/').length >= TASK_FOLDER_DEPTH_MAX && path !== ''
   if (isTooDeep) listing.strays += folders.length
   else for (const { name } of folders) await collectTaskFolders(root, path === '' ? name : `${path}/${name}`, listing)
 }
@@ -223,14 +222,14 @@ export async function storeArchive({ db, blobs }: ArchiveDeps, batch: string, pa
 }
 
 /** Maximum number of archives that one sweep removes. */
-const SWEEP_MAX = 1000
+const SWEPT_ARCHIVES_MAX = 1000
 /** Number of days for which a canceled or failed batch can be resumed. */
 const RESUMABLE_DAYS = 7
 
 /** Removes archives that no batch needs. */
 export async function sweepArchives({ db, blobs }: ArchiveDeps): Promise<void> {
   await rows.dropArchives(db, RESUMABLE_DAYS)
-  for (const { digest } of await rows.listUnusedArchives(db, SWEEP_MAX)) {
+  for (const { digest } of await rows.listUnusedArchives(db, SWEPT_ARCHIVES_MAX)) {
     await transact(db, async (tx) => {
       if ((await rows.deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)
     })

@@ -136,7 +136,7 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
 
 const decisionRoutes = (): Route[] => [
   route(schema.decideTask, readPathTask, async ({ db, caller, body, requestId }, row) => {
-    const [task] = await decide(db, toAuditActor(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'alone')
+    const [task] = await decide(db, toAuditActor(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'single')
     if (!task) throw new Error('The decision returned no task.')
     return reply(200, task)
   }),

@@ -92,8 +92,9 @@ async function runValidation(deps: ValidateJobDeps, sandbox: string, job: Job<Va
 
 type CompletedValidation = Exclude<ValidationOutcome, { kind: 'unavailable' }>
 
-function toVerdict(before: TaskEvidence, validation: CompletedValidation) {
-  const evidence = { ...before, calibration: parseCalibration(validation.calibration) }
+/** Returns the result of a task. The evidence of the safety check stays. */
+function toVerdict(safetyEvidence: TaskEvidence, validation: CompletedValidation) {
+  const evidence = { ...safetyEvidence, calibration: parseCalibration(validation.calibration) }
   const rejection = validation.kind === 'rejected' ? validation.rejection : null
   return { rejection, evidence, concerns: listConcerns(evidence) }
 }

@@ -59,9 +59,9 @@ export async function readBenchmark(
 /** Adds the progress of calibration where it was requested. */
 async function withCalibration(db: Db, benchmarks: rows.BenchmarkRow[]): Promise<Benchmark[]> {
   const ids = benchmarks.flatMap(({ id, calibrated_in: sandbox }) => (sandbox === null ? [] : [id]))
-  const counted = ids.length > 0 ? await rows.countCalibrated(db, ids) : []
+  const progress = ids.length > 0 ? await rows.countCalibrated(db, ids) : []
   return benchmarks.map((row) => {
-    const { done = 0, fit = 0, weak = 0 } = counted.find((counts) => counts.benchmark_id === row.id) ?? {}
+    const { done = 0, fit = 0, weak = 0 } = progress.find((counts) => counts.benchmark_id === row.id) ?? {}
     const sandbox = row.calibrated_in
     return { ...toBenchmark(row), calibration: sandbox === null ? undefined : { sandbox, done, fit, weak } }
   })

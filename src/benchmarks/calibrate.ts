@@ -16,17 +16,18 @@ import { readBenchmark, toNotFound } from './benchmarks.ts'
 import type { Benchmark, BenchmarkTaskCalibration } from './schema.ts'
 import * as rows from './sql.ts'
 
-const Payload = z.strictObject({ benchmark: z.uuid(), task: z.string() })
-type Payload = z.infer<typeof Payload>
+const CalibratePayload = z.strictObject({ benchmark: z.uuid(), task: z.string() })
+type CalibratePayload = z.infer<typeof CalibratePayload>
 
+/** Number of failed attempts after which a task counts as impossible to calibrate. */
 const FAILURES_MAX = 3
 /** Sandbox of a calibration if no worker has reported one yet. */
 const DEFAULT_SANDBOX = 'local'
 
-const toCalibrateJobType = (sandbox: string): JobType<Payload> =>
+const toCalibrateJobType = (sandbox: string): JobType<CalibratePayload> =>
   defineJobType({
     type: `benchmark.calibrate.${sandbox}`,
-    payload: Payload,
+    payload: CalibratePayload,
     failuresMax: FAILURES_MAX,
     memoryMb: DEFAULT_LIMITS.memoryMb,
   })
@@ -52,7 +53,7 @@ export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchm
 }
 
 /** Calibrates tasks in one sandbox. */
-export const calibrateJob = (deps: RunValidatorDeps, sandbox: string): JobHandler<Payload> =>
+export const calibrateJob = (deps: RunValidatorDeps, sandbox: string): JobHandler<CalibratePayload> =>
   defineJobHandler(toCalibrateJobType(sandbox), {
     run: (job) => runCalibration(deps, sandbox, job),
     onGivenUp: (tx, payload, reason) => storeCalibration(tx, payload, { ...NO_CALIBRATION, error: reason }),
@@ -60,7 +61,7 @@ export const calibrateJob = (deps: RunValidatorDeps, sandbox: string): JobHandle
 
 const NO_CALIBRATION: BenchmarkTaskCalibration = { verifyMode: null, strength: null, winners: [], error: null }
 
-async function runCalibration(deps: RunValidatorDeps, sandbox: string, job: Job<Payload>): Promise<void> {
+async function runCalibration(deps: RunValidatorDeps, sandbox: string, job: Job<CalibratePayload>): Promise<void> {
   const row = await rows.findTaskRow(deps.db, job.payload.benchmark, job.payload.task)
   if (!row || row.calibration !== null) return
   const validation = await runValidator(deps, sandbox, row.digest, job.signal)
@@ -75,7 +76,7 @@ function toCalibration(validation: Exclude<ValidationOutcome, { kind: 'unavailab
 
 async function storeCalibration(
   tx: Db,
-  { benchmark, task }: Payload,
+  { benchmark, task }: CalibratePayload,
   calibration: BenchmarkTaskCalibration,
 ): Promise<void> {
   await rows.setCalibration(tx, benchmark, task, JSON.stringify(calibration))
