@@ -70,11 +70,13 @@ const WAIT_MAX_SECONDS = 3600
 
 /** Returns the requested pause in seconds, from Retry-After or the reset time of the rate limit. */
 export function readRetryAfterSeconds(headers: Headers): number | undefined {
-  const after = Number(headers.get('retry-after') ?? Number.NaN)
-  const seconds = Number.isFinite(after) ? after : Number(headers.get('x-ratelimit-reset') ?? 0) - Date.now() / 1000
+  const retryAfter = Number(headers.get('retry-after') ?? Number.NaN)
+  const untilReset = Number(headers.get('x-ratelimit-reset') ?? 0) - Date.now() / 1000
+  const seconds = Number.isFinite(retryAfter) ? retryAfter : untilReset
   return seconds > 0 ? Math.ceil(Math.min(seconds, WAIT_MAX_SECONDS)) : undefined
 }
 
+/** Limits of one request for a repository. */
 const TIMEOUT_MS = 15_000
 const BYTES_MAX = 1024 * 1024
 
@@ -102,11 +104,11 @@ const toBaseUrl = ({ baseUrl }: GithubDeps, { host }: HostAccess): string =>
 const send = (deps: GithubDeps, url: string, access: HostAccess): Promise<Response> =>
   sendGithubRequest(deps, url, access, { timeoutMs: TIMEOUT_MS, bytesMax: BYTES_MAX })
 
-const REDIRECTS = [301, 302, 307, 308]
+const REDIRECT_STATUSES = [301, 302, 307, 308]
 
 /** Follows the redirect of a renamed repository, but only on the same host, because the request carries the token. */
 async function followRename(deps: GithubDeps, base: string, response: Response, access: HostAccess): Promise<Response> {
-  if (!REDIRECTS.includes(response.status)) return response
+  if (!REDIRECT_STATUSES.includes(response.status)) return response
   await response.body?.cancel()
   const target = URL.parse(response.headers.get('location') ?? '', base)
   if (target?.origin !== new URL(base).origin)
@@ -126,6 +128,7 @@ async function parseRepository(response: Response): Promise<RepositoryLookup> {
   }
 }
 
+/** Converts an error response. Throws CodeHostUnavailable unless the host gave an answer about the repository. */
 async function toRefusal({ status, headers, body }: Response): Promise<RepositoryLookup> {
   await body?.cancel()
   if (status === 404 || status === 451) return { kind: 'unknown' }

@@ -18,9 +18,10 @@ export type IdentityDeps = CredentialDeps & {
   gitAllow: readonly string[]
 }
 
-/** Stored properties of a repository. Without an id, plain git keeps its existing id or gets a new one. */
+/** Stored properties of a repository. `id` is undefined for plain git, which keeps its existing id or gets a new one. */
 export type RepositoryIdentity = Omit<NewRepository, 'id' | 'workspace_id'> & { id: number | undefined }
 
+/** Loads the properties of a repository from the request, and from its code host if it has one. */
 export async function loadIdentity(
   deps: IdentityDeps,
   ref: RepositoryRef,
@@ -72,9 +73,9 @@ export async function findHostedRepository(
   const lookup = await deps.codeHost.findRepository(ref, access).catch(rethrowAsProblem)
   if (lookup.kind === 'refused') throw new Problem(codeHostAccessRefused, lookup.detail)
   const repository = lookup.kind === 'found' ? lookup.repository : undefined
-  const wanted = `${ref.owner}/${ref.name}`
-  if (repository && `${repository.owner}/${repository.name}`.toLowerCase() !== wanted.toLowerCase())
-    throw new Problem(repositoryNotFound, `${wanted} was renamed to ${repository.owner}/${repository.name}.`)
+  const requestedName = `${ref.owner}/${ref.name}`
+  if (repository && `${repository.owner}/${repository.name}`.toLowerCase() !== requestedName.toLowerCase())
+    throw new Problem(repositoryNotFound, `${requestedName} was renamed to ${repository.owner}/${repository.name}.`)
   return { repository, host: access.host }
 }
 

@@ -41,6 +41,7 @@ export type Mirror = ReadableRepository & {
 /** Name of the lock file in the folder of a mirror. */
 const LOCK_FILE = 'lock'
 
+/** 4 GiB, and half an hour for each command of git and for the lock. */
 const DEFAULT_LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
 type MirrorSettings = MirrorDeps & typeof DEFAULT_LIMITS
 
@@ -145,7 +146,7 @@ async function fetchAll(deps: MirrorSettings, { access, signal }: MirrorUpdate, 
 }
 
 const BLOBS_PER_FETCH = 5000
-/** Commits do not need to be negotiated to fetch single files. */
+/** Setting of git for fetching single files, which needs no negotiation about commits. */
 const NO_NEGOTIATION = ['fetch.negotiationAlgorithm=noop']
 
 async function fetchBlobs(
@@ -161,8 +162,8 @@ async function fetchBlobs(
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
   for (let from = 0; from < ids.length; from += BLOBS_PER_FETCH) {
     const input = ids.slice(from, from + BLOBS_PER_FETCH).map((id) => `${id}\n`)
-    const options = { signal, timeoutMs: deps.timeoutMs, input }
-    await runGit({ ...location, settings: NO_NEGOTIATION }, args, options).catch(rethrowRefused(deps))
+    const runOptions = { signal, timeoutMs: deps.timeoutMs, input }
+    await runGit({ ...location, settings: NO_NEGOTIATION }, args, runOptions).catch(rethrowRefused(deps))
   }
 }
 
@@ -251,7 +252,10 @@ export async function findCommits(
   if (names.length === 0) return []
   const input = names.map((name) => `${name}^{commit}\n`)
   const lines = (await runGit(location, ['cat-file', '--batch-check'], { signal, input })).toString().split('\n')
-  return names.map((_, at) => (COMMIT.test(lines[at] ?? '') ? lines[at]?.split(' ', 1)[0] : undefined))
+  return names.map((_, index) => {
+    const line = lines[index] ?? ''
+    return COMMIT.test(line) ? line.split(' ', 1)[0] : undefined
+  })
 }
 
 export async function listMissingCommits(

@@ -100,8 +100,8 @@ export async function requireRepository(
   by: AuditActor,
   ref: RepositoryRef,
 ): Promise<RepositoryRow> {
-  const known = await findRepository(deps.db, ref)
-  if (known) return known
+  const connected = await findRepository(deps.db, ref)
+  if (connected) return connected
   const identity = await loadPublicIdentity(deps, ref)
   return (await saveIdentity(deps, by, ref, { ...identity, mayWithdraw: false })).row
 }
@@ -130,9 +130,9 @@ function saveIdentity(
     await rows.lockRepositories(tx, by.workspaceId)
     const existing = await rows.findRepositoryRow(tx, ref)
     const id = identity.id ?? (await findGitId(deps, tx, ref, identity.url)) ?? (await createGitId(tx))
-    const isSame =
+    const isSameRepository =
       existing?.source_kind === identity.source_kind && existing.host === identity.host && existing.id === id
-    if (existing && !isSame) await replaceRow(deps, tx, existing)
+    if (existing && !isSameRepository) await replaceRow(deps, tx, existing)
     const row = await rows
       .saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId })
       .catch(toCredentialProblem)
@@ -144,7 +144,7 @@ function saveIdentity(
     })
     if (row.visibility === 'private' && !mayWithdraw) await requireNotDeclaredPrivate(deps, tx, row)
     await deps.applyVisibility(tx, by, row.key, row.visibility)
-    return { row, isNew: !isSame }
+    return { row, isNew: !isSameRepository }
   }).finally(deps.clearResults)
 }
 

@@ -100,20 +100,20 @@ function resolveRelative(parent: string, url: string): string | undefined {
     .split('/')
     .filter((part) => part !== '' && part !== '.')
     .reduce<string[] | undefined>(
-      followPart,
+      appendPart,
       path.split('/').filter((part) => part !== ''),
     )
   return server === undefined || !parts?.length ? undefined : `${server}${parts.join('/')}`
 }
 
 /** Appends a part to a path, or removes the last one for `..`. Returns undefined above the root. */
-function followPart(parts: string[] | undefined, part: string): string[] | undefined {
+function appendPart(parts: string[] | undefined, part: string): string[] | undefined {
   if (part !== '..') return parts && [...parts, part]
   return parts?.length ? parts.slice(0, -1) : undefined
 }
 
 /** Matches an entry of `git config -z --list`: the name of the submodule, the field, and after a line break the value. */
-const KEY = /^submodule\.(.*)\.(path|url)\n(.*)$/s
+const SUBMODULE_ENTRY = /^submodule\.(.*)\.(path|url)\n(.*)$/s
 
 /**
  * Reads the addresses of submodules by path from a `.gitmodules` file, which is untrusted. Names of submodules are not
@@ -129,7 +129,7 @@ export async function readSubmoduleUrls(
   ).toString()
   const sections = new Map<string, { path?: string; url?: string }>()
   for (const piece of listed.split('\0')) {
-    const [, name, field, value] = KEY.exec(piece) ?? []
+    const [, name, field, value] = SUBMODULE_ENTRY.exec(piece) ?? []
     if (name === undefined || field === undefined) continue
     sections.set(name, { ...sections.get(name), [field]: value })
   }

@@ -29,7 +29,9 @@ export const listGitHistory = (
 
 type HistoryContext = {
   location: GitLocation
+  /** Numbers of pull requests by the id of their last commit. */
   heads: ReadonlyMap<string, number>
+  /** Rebased pull requests by the trace of their last commit. */
   rebased: Map<string, RebasedPullRequest>
   reverts: Reverts
   onCommit: () => void
@@ -63,8 +65,8 @@ async function* listBranch(
 const BRANCH_MERGE = /^Merge (?:remote-tracking )?branch(?:es)? '/
 
 /** Finds a rebased pull request by its last commit and consumes its other commits. */
-async function findRebase(commits: LookAhead<Commit>, last: Commit, all: Map<string, RebasedPullRequest>) {
-  const candidate = all.get(toTrace(last))
+async function findRebase(commits: LookAhead<Commit>, last: Commit, rebased: Map<string, RebasedPullRequest>) {
+  const candidate = rebased.get(toTrace(last))
   if (!candidate) return undefined
   const length = matchRebase(candidate, [last, ...(await commits.peek(candidate.traces.length - 1))])
   return length === 0 ? undefined : fromRebase(last, await commits.take(length - 1), candidate)
@@ -77,6 +79,7 @@ function toPullRequests(reverts: Reverts, commit: Commit, found: LandedPullReque
   return found ? [{ ...found, isReverted }] : []
 }
 
+/** A pull request of which it is not known yet whether it was reverted. */
 type LandedPullRequest = Omit<PullRequest, 'isReverted'>
 
 const fromCommit = (commit: Commit, { number, title, body, mark, branch }: RecognisedCommit): LandedPullRequest => ({
@@ -94,6 +97,7 @@ function fromRebase(last: Commit, others: Commit[], { number, traces }: RebasedP
   return { ...toLanding(last, traces.length), number, title: subject, body, mark: 'rebase' }
 }
 
+/** Returns the properties that follow from the last commit of a pull request. `length` is the number of its commits. */
 const toLanding = ({ id, parents, authorName, committedAt }: Commit, length: number) => ({
   author: authorName,
   isBot: undefined,
@@ -384,5 +388,5 @@ function rememberReverts(reverts: Reverts, titles: readonly string[], body: stri
   if (quoted !== undefined && ids.length === 0) reverts.titles.add(stripNumber(quoted))
 }
 
-/** Removes a trailing number. Linear even for long titles of spaces. */
+/** Removes a trailing number such as `(#12)`. Takes linear time even for titles with many spaces. */
 const stripNumber = (title: string): string => title.replace(/(?<!\s)\s*\(#\d+\)$/, '').trim()

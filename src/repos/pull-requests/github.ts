@@ -14,8 +14,9 @@ import {
 import { checkReverted, createReverts } from './git-history.ts'
 import type { IssueText, PullRequest, PullRequests } from './pull-request.ts'
 
-const PAGE_MAX = 50
-const PAGE_MIN = 5
+/** Numbers of pull requests on a page. After failures pages get smaller, down to the minimum. */
+const PAGE_SIZE_MAX = 50
+const PAGE_SIZE_MIN = 5
 const BYTES_MAX = 16 * 1024 * 1024
 /** Bounds the list of a host that never ends it. */
 const PAGES_MAX = 4000
@@ -24,7 +25,7 @@ const LIST_TIMEOUT_MS = 1_800_000
 const TITLE_LENGTH_MAX = 1000
 const BODY_LENGTH_MAX = 64 * 1024
 const TIMEOUT_MS = 60_000
-const TRIES_MAX = 4
+const FAILURES_MAX = 4
 /** Maximum wait. If GitHub requests a longer one, the caller gets an error with the requested wait. */
 const WAIT_MAX_SECONDS = 120
 /** Bounds the waits if the host keeps requesting short ones. */
@@ -32,9 +33,10 @@ const WAITS_MAX = 30
 /** Rate limit points that are left for other users of the token. */
 const RESERVED_POINTS = 50
 
-type PauseFn = (ms: number, signal: AbortSignal) => Promise<void>
-
-type GithubPullRequestDeps = GithubDeps & { pause?: PauseFn; pagesMax?: number }
+type GithubPullRequestDeps = GithubDeps & {
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>
+  pagesMax?: number
+}
 
 /** Lists pull requests with GitHub's API. Throws CodeHostUnavailable, with the requested wait if there is one. */
 export const createGithubPullRequests = (
@@ -95,21 +97,22 @@ async function readPage(
   variables: PageVariables,
   signal: AbortSignal,
 ): Promise<GithubPage> {
-  let first = PAGE_MAX
+  let pageSize = PAGE_SIZE_MAX
   let failures = 0
   for (let waits = 0; ; waits += 1) {
-    const body = JSON.stringify({ query: QUERY, variables: { ...variables, first } })
+    const body = JSON.stringify({ query: QUERY, variables: { ...variables, first: pageSize } })
     const answer = await requestPage(deps, access, body, signal)
     if (answer.kind === 'page') return answer.page
     const isFailure = answer.waitSeconds === undefined
     if (isFailure) failures += 1
-    if (failures === TRIES_MAX || waits === WAITS_MAX || isLongWait(answer)) throw toUnavailable(answer)
-    if (isFailure) first = Math.max(PAGE_MIN, Math.ceil(first / 2))
-    await getPause(deps)(computePauseMs(answer, failures), signal)
+    if (failures === FAILURES_MAX || waits === WAITS_MAX || isLongWait(answer)) throw toUnavailable(answer)
+    if (isFailure) pageSize = Math.max(PAGE_SIZE_MIN, Math.ceil(pageSize / 2))
+    await pause(deps, computePauseMs(answer, failures), signal)
   }
 }
 
-type RetryLater = { kind: 'again'; waitSeconds: number | undefined; detail: string }
+/** A page that could not be read. `waitSeconds` is the wait that GitHub requests, if it requests one. */
+type RetryLater = { kind: 'retry'; waitSeconds: number | undefined; detail: string }
 
 const isLongWait = ({ waitSeconds = 0 }: RetryLater): boolean => waitSeconds > WAIT_MAX_SECONDS
 
@@ -131,13 +134,13 @@ async function requestPage(
   const { status, headers } = response
   if (status === 200) return parsePage(parseUntrustedJson(await response.text().catch(() => '')), headers)
   await response.body?.cancel()
-  const isTemporary = isRateLimited(headers)
-  if ([401, 403, 404].includes(status) && !isTemporary) {
+  const isLimited = isRateLimited(headers)
+  if ([401, 403, 404].includes(status) && !isLimited) {
     throw new CodeHostUnavailable(`${access.host} refused the credential (${status}).`)
   }
   return {
-    kind: 'again',
-    waitSeconds: isTemporary ? readRetryAfterSeconds(headers) : undefined,
+    kind: 'retry',
+    waitSeconds: isLimited ? readRetryAfterSeconds(headers) : undefined,
     detail: `${access.host} answered ${status}.`,
   }
 }
@@ -145,7 +148,7 @@ async function requestPage(
 function parsePage(body: unknown, headers: Headers): PageAnswer {
   const parsed = GithubPage.safeParse(body)
   if (!parsed.success)
-    return { kind: 'again', waitSeconds: undefined, detail: 'The code host sent an invalid response.' }
+    return { kind: 'retry', waitSeconds: undefined, detail: 'The code host sent an invalid response.' }
   const [error] = parsed.data.errors ?? []
   if (!error) return { kind: 'page', page: parsed.data }
   if (error.type === 'NOT_FOUND' || error.type === 'FORBIDDEN') {
@@ -154,7 +157,7 @@ function parsePage(body: unknown, headers: Headers): PageAnswer {
   // If GitHub requests no pause, a wait above the maximum makes the caller fail.
   const waitSeconds =
     error.type === 'RATE_LIMITED' ? (readRetryAfterSeconds(headers) ?? WAIT_MAX_SECONDS + 1) : undefined
-  return { kind: 'again', waitSeconds, detail: `The code host reported an error (${error.type ?? 'unknown'}).` }
+  return { kind: 'retry', waitSeconds, detail: `The code host reported an error (${error.type ?? 'unknown'}).` }
 }
 
 /** Waits for the rate limit to reset before the reserved points are used. */
@@ -169,20 +172,22 @@ async function waitForPoints(
   if (!(seconds > 0)) return
   if (seconds > WAIT_MAX_SECONDS)
     throw new CodeHostUnavailable('The rate limit of the code host is exhausted.', seconds)
-  await getPause(deps)(seconds * 1000, signal)
+  await pause(deps, seconds * 1000, signal)
 }
 
-const getPause = ({ pause }: GithubPullRequestDeps): PauseFn =>
-  pause ?? (async (ms, signal) => void (await sleep(ms, undefined, { signal })))
+/** Waits, or calls the function that tests use instead. */
+async function pause({ pause: testPause }: GithubPullRequestDeps, ms: number, signal: AbortSignal): Promise<void> {
+  if (testPause) return testPause(ms, signal)
+  await sleep(ms, undefined, { signal })
+}
 
 const toGraphqlUrl = ({ baseUrl }: GithubDeps, { host }: HostAccess): string =>
   host === GITHUB ? `${baseUrl ?? 'https://api.github.com'}/graphql` : `https://${host}/api/graphql`
 
-/** Queries a page of pull requests, instead of five requests each. Diffs always come from git. */
+/** Queries a page of pull requests at once. The REST API would need five requests for each. Diffs always come from git. */
 const QUERY = `query($owner: String!, $name: String!, $first: Int!, $after: String) {
-  rateLimit { cost remaining resetAt }
+  rateLimit { remaining resetAt }
   repository(owner: $owner, name: $name) {
-    defaultBranchRef { name }
     pullRequests(states: MERGED, first: $first, after: $after, orderBy: {field: CREATED_AT, direction: DESC}) {
       pageInfo { hasNextPage endCursor }
       nodes {
@@ -241,10 +246,9 @@ type Node = z.infer<typeof Node>
 const GithubPage = z.object({
   data: z
     .object({
-      rateLimit: z.object({ cost: z.number(), remaining: z.number(), resetAt: z.string() }).nullish(),
+      rateLimit: z.object({ remaining: z.number(), resetAt: z.string() }).nullish(),
       repository: z
         .object({
-          defaultBranchRef: z.object({ name: z.string() }).nullable(),
           pullRequests: z.object({
             pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
             nodes: z.array(Node),
