@@ -17,7 +17,7 @@ export type HarnessDescription = {
   env: Record<string, string>
   files: readonly { path: string; text: string }[]
   bundle?: UploadedBundle | undefined
-  /** Set if the command starts an agent of the Agent Client Protocol. The instruction is then its prompt. */
+  /** True if the command starts an agent of the Agent Client Protocol. The instruction is then its prompt. */
   acp?: true | undefined
   /** Rules that turn the program's output (JSON lines) into a trajectory. */
   output?: readonly OutputRule[] | undefined
@@ -43,7 +43,7 @@ export function buildCustomHarness(description: HarnessDescription): Harness {
     plan({ instruction }, { mcpServers }, optionalAccess) {
       const access = requireModelAccess(harness, optionalAccess)
       if (mcpServers.length > 0) throw new HarnessUnfit(`${name} does not support MCP, which this task requires.`)
-      const fill = createFill(access, levels[access.level] ?? access.level)
+      const fill = createTemplateFiller(access, levels[access.level] ?? access.level)
       return {
         command: acp ? acpCommand(command.map(fill)) : command.map(fill),
         env: toEnv(Object.fromEntries(Object.entries(env).map(([variable, text]) => [variable, fill(text)]))),
@@ -72,7 +72,10 @@ const PATHS = { home: HOME, instructionFile: `${HOME}/${INSTRUCTION_FILE}`, bund
 const fillPaths = (text: string): string => fillTemplate(text, PATHS)
 
 /** Returns the function that fills in all placeholders of a template. */
-function createFill({ model, baseUrl, token, protocol }: ModelAccess, level: string): (text: string) => string {
+function createTemplateFiller(
+  { model, baseUrl, token, protocol }: ModelAccess,
+  level: string,
+): (text: string) => string {
   const values = { model, baseUrl, token, protocol, level, ...PATHS }
   return (text) => fillTemplate(text, values)
 }

@@ -7,7 +7,8 @@ import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@google/gemini-cli/bundle/gemini.js'
 const CONFIG = '.gemini'
-const ATTEMPTS = 4
+/** Maximum number of attempts of a model call. It is low, because the gateway retries too. */
+const ATTEMPTS_MAX = 4
 /** Effectively unlimited: the task's timeout ends the agent, not the number of turns. */
 const TURNS_MAX = 10_000
 
@@ -48,7 +49,7 @@ const SUPPORTED_LEVELS = {
 
 const buildSettings = ({ model, wireLevel }: ModelAccess, servers: ToolServer[]): JsonObject => ({
   security: { auth: { selectedType: 'gemini-api-key' } },
-  general: { enableAutoUpdate: false, enableAutoUpdateNotification: false, maxAttempts: ATTEMPTS },
+  general: { enableAutoUpdate: false, enableAutoUpdateNotification: false, maxAttempts: ATTEMPTS_MAX },
   privacy: { usageStatisticsEnabled: false },
   telemetry: { enabled: false },
   tools: { exclude: ['google_web_search', 'web_fetch'] },

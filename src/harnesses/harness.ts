@@ -24,6 +24,7 @@ export type HarnessRun = {
   files?: HomeFile[]
   /** The folder in HOME where the program looks for skills. */
   skills?: string
+  /** Standard input of the command. */
   input: string
 }
 
@@ -74,7 +75,7 @@ export type Harness = {
   bundle?: Bundle | undefined
   /** Rules for calls to models other than that of the trial. */
   auxiliaryModels: readonly AuxiliaryModelRule[]
-  /** Set if the program can use MCP servers over stdio and HTTP. `plan` throws HarnessUnfit otherwise. */
+  /** True if the program can use MCP servers over stdio and HTTP. Otherwise `plan` throws HarnessUnfit for a task with one. */
   supportsMcp?: true
   /** Arguments that a configuration may add. Others could change the model, the tools or the network. */
   allowedArguments?: readonly ArgumentRule[]

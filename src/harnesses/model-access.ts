@@ -35,12 +35,15 @@ export type ModelAccess = ModelTraits & {
 type LevelSupport = {
   /** `any`: the program forwards every effort unchanged. */
   efforts: readonly string[] | 'any'
+  /** True if the program can request a number of thinking tokens. */
   budgets: boolean
+  /** True if the program can turn thinking off. */
   off: boolean
   /** True if the program can omit the parameter. */
   unset: boolean
 }
 
+/** Supported levels by protocol. Protocols without an entry are not supported. */
 export type LevelMapping = Partial<Record<Protocol, LevelSupport>>
 
 /** Returns the first protocol that program and model support and that can express the level exactly. */

@@ -28,17 +28,18 @@ export const buildEventParser =
   (rules: readonly OutputRule[]) =>
   (line: JsonObject): TrajectoryEvent[] =>
     rules.flatMap((rule) =>
-      matches(rule.when, line) ? listMembers(rule, line).flatMap((value) => toEvents(rule, value)) : [],
+      matches(rule.when, line) ? listMatchingObjects(rule, line).flatMap((object) => toEvents(rule, object)) : [],
     )
 
-function listMembers({ each, where }: OutputRule, line: JsonObject): JsonObject[] {
+/** Lists the objects that a rule applies to: the line itself, or elements of one of its lists. */
+function listMatchingObjects({ each, where }: OutputRule, line: JsonObject): JsonObject[] {
   if (each === undefined) return matches(where, line) ? [line] : []
   const list = valueAt(line, each)
   if (!Array.isArray(list)) return []
   return list
     .slice(0, ELEMENTS_MAX)
     .filter(isObject)
-    .filter((member) => matches(where, member))
+    .filter((element) => matches(where, element))
 }
 
 const matches = (condition: Condition, from: JsonObject): boolean =>

@@ -93,9 +93,10 @@ function addEvent({ steps, callers }: TrajectoryDraft, event: TrajectoryEvent): 
     return
   }
   const last = steps.at(-1)
-  const isNew = event.kind === 'turn' || !last || last.source === 'user' || last.observation !== undefined
-  const step: TrajectoryStep = isNew ? { step_id: 0, source: 'agent', message: '' } : last
-  if (isNew) steps.push(step)
+  // A step ends with the results of its calls.
+  const startsStep = event.kind === 'turn' || !last || last.source === 'user' || last.observation !== undefined
+  const step: TrajectoryStep = startsStep ? { step_id: 0, source: 'agent', message: '' } : last
+  if (startsStep) steps.push(step)
   if (event.kind === 'message') step.message = appendText(step.message, event.text)
   if (event.kind === 'thought') step.reasoning_content = appendText(step.reasoning_content ?? '', event.text)
   if (event.kind !== 'call') return

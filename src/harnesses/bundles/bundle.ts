@@ -55,7 +55,7 @@ export type Bundle = {
 /** Folder of the harness's program in sandboxes. */
 export const BUNDLE = '/assay/bundle'
 const NODE_TARGET = '/assay/node'
-/** Path of Node in sandboxes. Its version is not the newest: with Node 24 one program needs seven times the memory. */
+/** Path of Node in sandboxes. The newest version is not used, because one program needs seven times the memory with Node 24. */
 export const NODE = `${NODE_TARGET}/program/bin/node`
 
 /** Bundle of a self-contained program. `program` is a path in the bundle. */
@@ -64,18 +64,14 @@ export const nativeBundle = (id: string, lock: BundleLock, program: string): Bun
   probe: [`${BUNDLE}/${program}`, '--version'],
 })
 
+const NODE_PART: BundlePart = { id: 'node', lock: node, target: NODE_TARGET }
+
 /** Adds Node to the bundle of a program that is started by a JavaScript client. */
-export const withNode = (bundle: Bundle): Bundle => ({
-  ...bundle,
-  parts: [...bundle.parts, { id: 'node', lock: node, target: NODE_TARGET }],
-})
+export const withNode = (bundle: Bundle): Bundle => ({ ...bundle, parts: [...bundle.parts, NODE_PART] })
 
 /** Bundle of a JavaScript program, with Node. */
 export const nodeBundle = (id: string, lock: BundleLock): Bundle => ({
-  parts: [
-    { id, lock, target: BUNDLE },
-    { id: 'node', lock: node, target: NODE_TARGET },
-  ],
+  parts: [{ id, lock, target: BUNDLE }, NODE_PART],
   probe: [NODE, '--version'],
 })
 
@@ -104,17 +100,14 @@ sys.exit(getattr(importlib.import_module(module), function)())
 export const pythonCommand = (entry: string): string[] => ['python3', '-I', '-c', PYTHON_START, entry]
 
 /** Bundle of Node alone, for programs that are part of the image. */
-export const nodeOnlyBundle = (): Bundle => ({
-  parts: [{ id: 'node', lock: node, target: NODE_TARGET }],
-  probe: [NODE, '--version'],
-})
+export const nodeOnlyBundle = (): Bundle => ({ parts: [NODE_PART], probe: [NODE, '--version'] })
+
+/** Id of uploaded parts. Their folders begin with it. */
+export const UPLOADED_ID = 'sent'
 
 /** Bundle of a program that a workspace uploaded, with Node if it requests it. */
 export const uploadedBundle = ({ digest, node: needsNode, probe }: UploadedBundle): Bundle => ({
-  parts: [
-    { id: 'sent', digest, target: BUNDLE },
-    ...(needsNode ? [{ id: 'node', lock: node, target: NODE_TARGET }] : []),
-  ],
+  parts: [{ id: UPLOADED_ID, digest, target: BUNDLE }, ...(needsNode ? [NODE_PART] : [])],
   probe,
 })
 

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readlink, rename, rm, stat, symlink, utimes } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readlink, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { arch } from 'node:process'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -12,6 +14,7 @@ import { findProcess, isAlive } from '../../sandboxes/kernel/ownership.ts'
 import { removeTree } from '../../sandboxes/kernel/run-program.ts'
 import { HarnessUnfit } from '../harness.ts'
 import {
+  ANY_PYTHON,
   type Bundle,
   type BundleLock,
   type BundlePart,
@@ -19,10 +22,11 @@ import {
   listWheels,
   type Tarball,
   toFolderName,
+  UPLOADED_ID,
+  type Wheel,
   type WheelLock,
 } from './bundle.ts'
-import { unpackTarballs, unpackUploaded, waitForExitCode } from './unpack.ts'
-import { installWheels } from './wheels.ts'
+import { makeReadOnly, unpackTarballs, unpackUploaded } from './unpack.ts'
 
 export type InstallOptions = {
   /** Folder of all installed bundles. */
@@ -104,7 +108,7 @@ async function markUsed(target: string): Promise<boolean> {
   }
 }
 
-const UPLOADED_FOLDER = /^sent-[0-9a-f]{64}$/
+const UPLOADED_FOLDER = new RegExp(`^${UPLOADED_ID}-[0-9a-f]{64}$`)
 /** Time after which an unused bundle is removed. It is longer than any trial. */
 const UNUSED_MAX_MS = 7 * 24 * 60 * 60 * 1000
 
@@ -146,8 +150,10 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 const DRAFT_NAME = /^\.draft-(\d+)-(\d+)-/
-const PAUSE_MS = 200
+/** Time between two attempts to acquire a lock. */
+const LOCK_PAUSE_MS = 200
 
+/** Identifies this process by its id and start time, because ids are reused. */
 const describeProcess = async (): Promise<string> =>
   `${process.pid}-${(await findProcess(process.pid))?.startTime ?? '0'}`
 
@@ -174,7 +180,7 @@ async function sweepDrafts(parent: string): Promise<void> {
  */
 async function withInstallLock(target: string, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   const path = `${target}.lock`
-  while (!(await acquireLock(path))) await wait(PAUSE_MS, undefined, { signal })
+  while (!(await acquireLock(path))) await wait(LOCK_PAUSE_MS, undefined, { signal })
   try {
     await work()
   } finally {
@@ -208,7 +214,7 @@ const PROCESSES_MAX = 4
 async function fetchTarballs(tarballs: Tarball[], fetching: FetchOptions): Promise<Map<string, string>> {
   const { folder, signal, onFetched } = fetching
   const specs = [...new Set(tarballs.map(({ name, version }) => `${name}@${version}`))]
-  await runInBatches(specs, onFetched, (batch) => npmPack(batch, folder, signal))
+  await runInBatches(specs, onFetched, (specsOfBatch) => npmPack(specsOfBatch, folder, signal))
   const files = await indexByIntegrity(folder)
   const mismatched = tarballs.find(({ integrity }) => !files.has(integrity))
   if (!mismatched) return files
@@ -239,24 +245,42 @@ async function runInBatches(
 }
 
 async function npmPack(specs: string[], folder: string, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted()
   const args = ['pack', '--silent', '--ignore-scripts', '--loglevel', 'error', ...specs]
-  const child = spawn('npm', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
-  const [errors, code] = await Promise.all([text(child.stderr), waitForExitCode(child)])
-  signal.throwIfAborted()
-  if (code === 127) throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
-  if (code !== 0) throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors)}`)
+  const { code, errors } = await runInstaller('npm', args, { cwd: folder, signal })
+  if (code === PROGRAM_NOT_FOUND)
+    throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
+  if (code !== 0)
+    throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors, NPM_ERROR)}`)
 }
-
-const SUMMARY_LENGTH_MAX = 400
 
 /** An error line of npm, except those with codes, stack frames and the path of the log. */
 const NPM_ERROR = /^npm error (?!A complete log|code |syscall |errno | +at )(.+)/
 
-const summarizeErrors = (errors: string): string =>
-  errors
+/** Exit code that shells use for a program that does not exist. */
+const PROGRAM_NOT_FOUND = 127
+
+type InstallerOptions = { cwd?: string; signal: AbortSignal }
+
+/** Runs npm or pip. Returns its exit code, which is null if it was killed, and what it wrote to standard error. */
+async function runInstaller(program: string, args: string[], { cwd, signal }: InstallerOptions) {
+  signal.throwIfAborted()
+  const child = spawn(program, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
+  const exitCode = once(child, 'close').then(
+    ([code]): number | null => code,
+    (error: unknown) => (hasCode(error, 'ENOENT') ? PROGRAM_NOT_FOUND : 1),
+  )
+  const [errors, code] = await Promise.all([text(child.stderr), exitCode])
+  signal.throwIfAborted()
+  return { code, errors }
+}
+
+const SUMMARY_LENGTH_MAX = 400
+
+/** Joins the error messages that a pattern finds in the lines of a program's output. */
+const summarizeErrors = (output: string, pattern: RegExp): string =>
+  output
     .split('\n')
-    .flatMap((line) => NPM_ERROR.exec(line)?.[1] ?? [])
+    .flatMap((line) => pattern.exec(line)?.[1] ?? [])
     .join(' ')
     .slice(0, SUMMARY_LENGTH_MAX)
 
@@ -269,3 +293,62 @@ async function indexByIntegrity(folder: string): Promise<Map<string, string>> {
   }
   return files
 }
+
+type WheelOptions = { tree: string; archives: string; signal: AbortSignal; onFetched: (done: number) => void }
+
+/**
+ * Installs wheels with pip, using the pip configuration (index, proxy, cache) of the current user. pip verifies every
+ * digest and executes no code of a package, because a wheel has no install script.
+ */
+async function installWheels(lock: WheelLock, options: WheelOptions): Promise<void> {
+  const { tree, archives, signal, onFetched } = options
+  let done = 0
+  onFetched(done)
+  for (const [folder, wheels] of Map.groupBy(listWheels(lock), (wheel) => wheel.path)) {
+    const requirements = join(archives, `${folder}.txt`)
+    await writeFile(requirements, wheels.map(toRequirement).join(''))
+    const [oldest = ''] = lock.pythons
+    // The folder is a Python version, or that of wheels for any version, which must suit the oldest one too.
+    const python = folder === ANY_PYTHON ? oldest : folder
+    await pipInstall(
+      lock.package,
+      [...buildPipArgs(python), '--target', join(tree, folder), '-r', requirements],
+      signal,
+    )
+    done += wheels.length
+    onFetched(done)
+  }
+  await makeReadOnly(tree)
+}
+
+const toRequirement = ({ name, version, sha256 }: Wheel): string => `${name}==${version} --hash=sha256:${sha256}\n`
+
+/** Minor versions of glibc 2 whose wheels are accepted, as in `manylinux_2_28`. */
+const GLIBC_MINOR = { oldest: 5, newest: 28 }
+const MACHINES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
+
+/** Selects wheels for the given Python on Linux with glibc, whatever Python runs pip. */
+function buildPipArgs(python: string): string[] {
+  const machine = MACHINES[arch] ?? arch
+  const minors = Array.from({ length: GLIBC_MINOR.newest - GLIBC_MINOR.oldest + 1 }, (_, at) => GLIBC_MINOR.newest - at)
+  const systems = [...minors.map((minor) => `manylinux_2_${minor}`), 'manylinux2014', 'manylinux2010', 'manylinux1']
+  return [
+    ...['-m', 'pip', 'install', '--quiet', '--no-input', '--disable-pip-version-check', '--no-user', '--no-compile'],
+    ...['--no-deps', '--ignore-requires-python', '--require-hashes', '--only-binary', ':all:'],
+    ...['--implementation', 'cp', '--python-version', python],
+    ...systems.flatMap((system) => ['--platform', `${system}_${machine}`]),
+  ]
+}
+
+async function pipInstall(program: string, args: string[], signal: AbortSignal): Promise<void> {
+  const { code, errors } = await runInstaller('python3', args, { signal })
+  if (code === PROGRAM_NOT_FOUND || errors.includes('No module named pip'))
+    throw new HarnessUnfit(
+      'pip was not found. Install python3 and pip to install harnesses that are written in Python.',
+    )
+  if (/DO NOT MATCH THE HASHES/.test(errors))
+    throw new HarnessUnfit(`A wheel of ${program} does not match the lock file and was not installed.`)
+  if (code !== 0) throw new HarnessUnfit(`pip could not install ${program}. ${summarizeErrors(errors, PIP_ERROR)}`)
+}
+
+const PIP_ERROR = /^ERROR: (.+)/

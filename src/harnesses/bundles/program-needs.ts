@@ -15,7 +15,7 @@ const MACHINES: Record<number, { name: string; arch: string }> = {
 const HEADER_OFFSET = { machine: 18, segments: 32, segmentBytes: 54, segmentCount: 56 }
 /** Position of `p_offset`, the place of its content in the file, in a program header. */
 const CONTENT_OFFSET = 8
-const HEAD_BYTES = 64
+const HEADER_BYTES = 64
 const SEGMENTS_MAX = 64
 /** Type of the program header that names the dynamic loader (PT_INTERP), and the size of a 64-bit program header. */
 const SEGMENT_INTERPRETER = 3
@@ -30,14 +30,14 @@ export async function describeProgramNeeds(bundle: string, program: string): Pro
     const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, at)
     return buffer.subarray(0, bytesRead)
   }
-  const head = await read(0, HEAD_BYTES)
-  if (head.subarray(0, 2).toString('latin1') === '#!') return describeScriptNeeds(await read(0, NAME_BYTES_MAX))
-  if (head.subarray(0, 4).toString('latin1') !== '\u007fELF' || head.length < HEAD_BYTES)
+  const header = await read(0, HEADER_BYTES)
+  if (header.subarray(0, 2).toString('latin1') === '#!') return describeScriptNeeds(await read(0, NAME_BYTES_MAX))
+  if (header.subarray(0, 4).toString('latin1') !== '\u007fELF' || header.length < HEADER_BYTES)
     return 'It is neither a Linux executable nor a script.'
-  const machine = MACHINES[head.readUInt16LE(HEADER_OFFSET.machine)]
+  const machine = MACHINES[header.readUInt16LE(HEADER_OFFSET.machine)]
   if (machine?.arch !== arch)
     return `It is built for ${machine?.name ?? 'another architecture'}, but this machine is ${arch}.`
-  const loader = await findLoader(head, read)
+  const loader = await findLoader(header, read)
   return loader === undefined
     ? "It is built for this machine's architecture and needs no C library."
     : `It needs ${loader} and its libraries in the image.`
@@ -65,13 +65,13 @@ const describeScriptNeeds = (start: Buffer): string => {
 type ReadBytes = (at: number, bytes: number) => Promise<Buffer>
 
 /** Returns the path of the program's dynamic loader, which images with another C library do not have. */
-async function findLoader(head: Buffer, read: ReadBytes): Promise<string | undefined> {
-  const tableOffset = Number(head.readBigUInt64LE(HEADER_OFFSET.segments))
-  const entryBytes = head.readUInt16LE(HEADER_OFFSET.segmentBytes)
-  const count = Math.min(head.readUInt16LE(HEADER_OFFSET.segmentCount), SEGMENTS_MAX)
+async function findLoader(header: Buffer, read: ReadBytes): Promise<string | undefined> {
+  const tableOffset = Number(header.readBigUInt64LE(HEADER_OFFSET.segments))
+  const entryBytes = header.readUInt16LE(HEADER_OFFSET.segmentBytes)
+  const count = Math.min(header.readUInt16LE(HEADER_OFFSET.segmentCount), SEGMENTS_MAX)
   if (!Number.isSafeInteger(tableOffset) || entryBytes < SEGMENT_BYTES) return undefined
-  for (let n = 0; n < count; n++) {
-    const segment = await read(tableOffset + n * entryBytes, SEGMENT_BYTES)
+  for (let index = 0; index < count; index++) {
+    const segment = await read(tableOffset + index * entryBytes, SEGMENT_BYTES)
     if (segment.length < SEGMENT_BYTES) return undefined
     if (segment.readUInt32LE(0) !== SEGMENT_INTERPRETER) continue
     const nameOffset = Number(segment.readBigUInt64LE(CONTENT_OFFSET))

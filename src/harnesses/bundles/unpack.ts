@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import type { Dirent } from 'node:fs'
 import { chmod, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -39,7 +37,7 @@ async function makeEntryReadOnly(folder: string, entry: Dirent): Promise<void> {
 }
 
 /** Limits of an uploaded archive, sized for the largest known agent program. Links must stay inside the archive. */
-const LIMITS = {
+const UPLOAD_LIMITS = {
   entries: 50_000,
   fileBytes: 512 * 1024 ** 2,
   totalBytes: 1024 ** 3,
@@ -48,22 +46,15 @@ const LIMITS = {
 } as const
 
 /** Measures an uploaded archive without unpacking it. Throws ArchiveRefused. */
-export const measureUploaded = (archive: Readable) => measureArchive(archive, LIMITS)
+export const measureUploaded = (archive: Readable) => measureArchive(archive, UPLOAD_LIMITS)
 
 /** Unpacks an uploaded archive into an empty folder. It was measured on upload, but is still untrusted. */
 export async function unpackUploaded(archive: Readable, tree: string): Promise<void> {
   try {
-    await unpack(archive, tree, LIMITS)
+    await unpack(archive, tree, UPLOAD_LIMITS)
   } catch (error) {
     if (error instanceof ArchiveRefused) throw new HarnessUnfit(`The bundle cannot be unpacked. ${error.message}`)
     throw error
   }
   await makeReadOnly(tree)
 }
-
-/** Waits for a process and returns its exit code: null if it was killed, 127 if its program was not found. */
-export const waitForExitCode = (child: ChildProcess): Promise<number | null> =>
-  once(child, 'close').then(
-    ([code]): number | null => code,
-    (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? 127 : 1),
-  )
