@@ -26,8 +26,7 @@ import {
   type TaskLocation,
   TaskMissing,
 } from './registry.ts'
-import type { ListedTask, ListLookup, ListLookupInput, RegistryJsonEntry } from './registry-list.ts'
-import type { ListTasks } from './registry-list-thread.ts'
+import type { ListedTask, ListLookup, ListLookupInput, ListTasks, RegistryJsonEntry } from './registry-list.ts'
 import {
   type RetryTimer,
   readResponseText,
@@ -82,7 +81,7 @@ export function openRegistryJson(options: RegistryJsonOptions): Registry {
   }
 }
 
-const threads = openThreads<ListTasks>(new URL('./registry-list-thread.ts', import.meta.url), {
+const threads = openThreads<ListTasks>(new URL('./registry-list.ts', import.meta.url), {
   timeoutMs: 60_000,
   memoryMb: 1024,
 })

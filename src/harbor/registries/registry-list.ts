@@ -1,8 +1,15 @@
 import { z } from 'zod'
+import { serveTasks } from '../../platform/threads.ts'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { compareCodePoints } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { type DatasetReference, formatRef, LATEST } from './registry.ts'
+
+/** Tasks of the threads that read lists of datasets. */
+const tasks = { lookUpInList }
+export type ListTasks = typeof tasks
+
+serveTasks(tasks)
 
 export type ListLookupInput = { text: string; reference: DatasetReference; tasksMax: number }
 
