@@ -84,7 +84,7 @@ type TaskDraft = {
   commit(tasks: readonly StoredTask[]): Promise<void>
 }
 
-/** Runs `work` with a draft and deletes the draft afterwards. After a retryable error, the next call with this name continues it. */
+/** Runs `work` with a draft, which is deleted afterwards, or kept for a retry with the same name after a retryable error. */
 export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: TaskDraft) => Promise<T>): Promise<T> {
   const folder = await claimFolder(deps.draftsFolder, name)
   try {

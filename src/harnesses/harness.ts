@@ -75,7 +75,7 @@ export type Harness = {
   bundle?: Bundle | undefined
   /** Rules for calls to models other than that of the trial. */
   auxiliaryModels: readonly AuxiliaryModelRule[]
-  /** True if the program can use MCP servers over stdio and HTTP. Otherwise `plan` throws HarnessUnfit for a task with one. */
+  /** True if the program can use MCP servers (stdio, HTTP). Otherwise `plan` throws HarnessUnfit for a task with one. */
   supportsMcp?: true
   /** Arguments that a configuration may add. Others could change the model, the tools or the network. */
   allowedArguments?: readonly ArgumentRule[]

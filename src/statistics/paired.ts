@@ -32,7 +32,7 @@ function testPair({ tasks, sum, squares, attempts }: GapSums): PairedTest | unde
   return { mean, t: mean / error, error, degrees }
 }
 
-/** Pass share and number of trials of a setting per task. All tracks have the same task at the same index; a missing one has the share NaN. */
+/** Pass shares and trials of a setting. All tracks have the same task at the same index. A missing task has the share NaN. */
 export type ScoreTrack = { shares: Float64Array; trials: Float64Array }
 
 export function toTracks(all: readonly Scores[]): ScoreTrack[] {

@@ -71,7 +71,7 @@ function combineRegistries(registries: readonly Registry[]): Registry {
 
 const DESCRIPTION_LENGTH_MAX = 5000
 const VERSION = /^\P{C}{1,200}$/u
-/** Matches the JSON escape of NUL or of a lone surrogate, which PostgreSQL cannot store. An escaped backslash before `u` is not a match. */
+/** Matches the JSON escape of NUL or of a lone surrogate, unless its backslash is escaped itself. PostgreSQL stores neither. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i
 
 /** Refuses untrusted texts of a dataset that cannot be stored, and shortens its description. */

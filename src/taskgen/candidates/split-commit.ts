@@ -27,7 +27,7 @@ const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
 /** Allows for the maximum of a thousand source lines, with half a kilobyte each. */
 const SOURCE_BYTES_MAX = 512 * 1024
 
-/** Splits a change and verifies that the split is lossless: the base tree with the three patches applied is the head tree. */
+/** Splits a change and verifies that nothing is lost: the base tree with the three patches applied is the head tree. */
 export async function splitCommit(
   objects: GitObjects,
   range: CommitRange,

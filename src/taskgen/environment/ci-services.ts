@@ -89,7 +89,7 @@ function toImageName(image: string): string {
 const CLIENT_NAME =
   /(?:^|_)(?:PG[A-Z]*|POSTGRES[A-Z]*|DB|DATABASES?|MYSQL|MARIADB|REDIS|VALKEY|MEMCACHED?|CACHE|BROKER|CELERY|DSN)(?:_|$)/i
 const CLIENT_VALUE = /^(?:postgres|postgresql|postgis|pgsql|mysql|mysql2|mariadb|redis|memcached?)(?:\+\w+)?:\/\//i
-/** Matches a loopback host, with or without a port, and a URL of one. File paths do not match: programs would load settings or code from them. */
+/** Matches a loopback host, alone, with a port or in a URL. File paths do not match: programs may load code from them. */
 const LOOPBACK =
   /^(?:[a-z][a-z0-9+.-]{0,30}:\/\/(?:[^/@\s]{0,200}@)?)?(?:localhost|127\.0\.0\.1)(?::\d{1,5})?(?:[/?][^\s]*)?$/i
 /** Variables that load code, redirect traffic or belong to the image. */

@@ -261,7 +261,7 @@ function collectMessages(ids: readonly string[], tests: readonly SuiteRun[]): Re
 
 const BUILD_ERRORS_MAX = 5
 
-/** Lists distinct messages without the fix that belong to no test, but to a file, package or run that could not be loaded. */
+/** Lists distinct messages without the fix that belong to a file, package or run that could not be loaded, not to a test. */
 function listBuildErrors({ tests, fixed }: SuiteRuns): string[] {
   const testIds = new Set(fixed.flatMap(({ statuses }) => Object.keys(statuses)))
   const messages = tests.flatMap((run) => Object.entries(run.messages)).filter(([id]) => !testIds.has(id))

@@ -1,4 +1,4 @@
-/** Kind of a line. `value`: text of a multi-line string that is not documentation. `other`: documentation, types and the like. */
+/** Kind of a line. `value`: a multi-line string that is not documentation. `other`: documentation, types and the like. */
 export type LineKind = 'code' | 'value' | 'other'
 
 /**

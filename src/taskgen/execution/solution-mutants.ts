@@ -65,7 +65,7 @@ const maskText = (line: string, { comment }: MutableSyntax): string =>
     .replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, (text) => ' '.repeat(text.length))
     .replace(comment, (text) => ' '.repeat(text.length))
 
-/** Returns the altered line, or undefined if the operator does not apply. `code` is the line without strings and comments. */
+/** Returns the altered line, or undefined if it does not apply. `code` is the line without strings and comments. */
 type MutationOperator = (line: string, code: string, syntax: MutableSyntax) => string | undefined
 
 const COMPARISONS: Record<string, string> = {

@@ -102,7 +102,7 @@ const TARGET = /^[\w$.]+:?=(?![=>])(?!.*,$)/
 /** Builds a variant that was selected. Each contains the whole patch, so building all of them would take gigabytes. */
 type BuildVariant = () => SolutionVariant
 
-/** Selects at most `max` of the values at equal distances: those at which `at * max / length` reaches another whole number. */
+/** Selects at most `max` values at equal distances: those where `at * max / length` reaches another whole number. */
 const selectEvenly = <T>(values: readonly T[], max: number): T[] =>
   values
     .filter((_, at) => Math.floor((at * max) / values.length) !== Math.floor(((at - 1) * max) / values.length))

@@ -176,7 +176,7 @@ function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number, findB
 
 const BLOCK_LENGTH_MAX = 20_000
 
-/** Returns a function that finds the end of a block comment. It remembers the last end, so that many comments take linear time. */
+/** Returns a function that finds the end of a block comment. Remembers the last end, so that all calls take linear time. */
 function createBlockEndFinder(text: string): (at: number) => number {
   let end = -1
   return (at) => {

@@ -153,7 +153,7 @@ function listTestIds({ proseWithoutExposed }: ParsedInstruction, { failToPass, e
   return reportWords('leak_test_id', 'This is the name of a hidden test.', proseWithoutExposed, ids)
 }
 
-/** Reports files of the hidden tests. Bare file names match only if they look like tests; data files have arbitrary names. */
+/** Reports files of the hidden tests. Bare file names match only if they look like tests, because data files have any name. */
 function listTestFiles({ proseWithoutExposed }: ParsedInstruction, { hidden, exposed }: LintFacts): LintFinding[] {
   const exposedTexts = new Set(exposed.map(({ text }) => text))
   const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]

@@ -62,7 +62,7 @@ async function askWithRepairs<T>(
   }
 }
 
-/** Returns the messages of the next request. After a long answer, the question is repeated with the list of faults instead. */
+/** Returns the messages of the next request. A long answer is left out: the question is repeated with the faults. */
 const continueConversation = (
   before: readonly Message[],
   prompt: string,

@@ -148,7 +148,7 @@ const computeBudget = ({ budgetMicros, batchLeftMicros, terms }: OpenModelInput)
 const OUTPUT_TOKENS_MAX = 16_000
 const OUTPUT_TOKENS_MIN = 2_000
 
-/** Returns the maximum length of one answer: as many tokens as `outputMicros` pays for, within bounds, and those for thinking. */
+/** Returns the maximum length of an answer: what `outputMicros` pays for, within bounds, and the tokens for thinking. */
 function computeOutputTokens({ terms, outputMicros }: OpenModelInput): number {
   const microsPerToken = terms.prices === null ? 0 : Number(terms.prices.output)
   const affordableTokens = microsPerToken > 0 ? Math.floor(outputMicros / microsPerToken) : OUTPUT_TOKENS_MAX
