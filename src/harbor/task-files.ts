@@ -186,12 +186,14 @@ const anyCharacter = () => true
 const isSlash = (character: string) => character === '/'
 const isNotSlash = (character: string) => character !== '/'
 const SLASH: PatternStep = { kind: 'one', accepts: isSlash }
+/** `**` before a name: any folders, or none. */
 const FOLDERS_BEFORE: PatternStep[] = [
   { kind: 'skip', steps: 3 },
   { kind: 'one', accepts: anyCharacter },
   { kind: 'many', accepts: anyCharacter },
   SLASH,
 ]
+/** `**` between two names: any folders, or none. */
 const FOLDERS_BETWEEN: PatternStep[] = [
   { kind: 'skip', steps: 3 },
   SLASH,

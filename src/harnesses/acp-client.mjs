@@ -18,10 +18,11 @@ const [program, ...args] = words.slice(words.indexOf('--') + 1)
 const settings = words.slice(0, words.indexOf('--')).filter((word) => word !== '--set')
 const instruction = await text(process.stdin)
 const agent = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-const calls = new Map()
-/** Tool calls that were announced and not printed yet. */
-const announced = new Map()
-let lastId = 0
+/** Requests to the agent that have no response yet, by id. */
+const pendingRequests = new Map()
+/** Tool calls that were announced and not printed yet, by id. */
+const announcedCalls = new Map()
+let lastRequestId = 0
 /** Text of the message or thought that the agent is streaming. */
 let streamed = { type: '', text: '' }
 
@@ -29,11 +30,13 @@ const emit = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 const send = (message) => agent.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
 
 function request(method, params) {
-  const id = ++lastId
+  lastRequestId += 1
+  const id = lastRequestId
   send({ id, method, params })
-  return new Promise((resolve, reject) => calls.set(id, { resolve, reject }))
+  return new Promise((resolve, reject) => pendingRequests.set(id, { resolve, reject }))
 }
 
+/** Prints the text that the agent has streamed so far. */
 function flush() {
   if (streamed.text !== '') emit(streamed)
   streamed = { type: '', text: '' }
@@ -44,16 +47,18 @@ function addText(type, part) {
   streamed = { type, text: streamed.text + part }
 }
 
+/** Returns the text of a content block, or of a list of them. A changed file counts with its new text. */
 const textOf = (content) => {
   if (!Array.isArray(content)) return content?.text ?? ''
   return content.map((part) => part?.content?.text ?? part?.newText ?? part?.text ?? '').join('')
 }
 
 function emitCall(id, { kind, title, rawInput }) {
-  const first = announced.get(id)
-  announced.delete(id)
-  const shown = title ?? first.title
-  emit({ type: 'call', id, name: kind ?? first.kind ?? 'other', title: shown, arguments: rawInput ?? { title: shown } })
+  const announcement = announcedCalls.get(id)
+  announcedCalls.delete(id)
+  const name = kind ?? announcement.kind ?? 'other'
+  const newestTitle = title ?? announcement.title
+  emit({ type: 'call', id, name, title: newestTitle, arguments: rawInput ?? { title: newestTitle } })
 }
 
 function onUpdate(update) {
@@ -63,9 +68,9 @@ function onUpdate(update) {
   if (kind !== 'tool_call' && kind !== 'tool_call_update') return
   flush()
   const isEnded = ['completed', 'failed'].includes(update.status)
-  if (kind === 'tool_call') announced.set(id, update)
+  if (kind === 'tool_call') announcedCalls.set(id, update)
   // Some agents announce a call before they know its arguments.
-  if (announced.has(id) && (update.rawInput !== undefined || isEnded)) emitCall(id, update)
+  if (announcedCalls.has(id) && (update.rawInput !== undefined || isEnded)) emitCall(id, update)
   const output = textOf(update.content ?? [])
   if (isEnded) emit({ type: 'result', id, status: update.status, text: output })
 }
@@ -86,12 +91,14 @@ function onRequest({ id, method, params }) {
 function onMessage(message) {
   if (message.method === 'session/update') return onUpdate(message.params?.update ?? {})
   if (message.method !== undefined && message.id !== undefined) return onRequest(message)
-  const call = calls.get(message.id)
-  if (!call) return
-  calls.delete(message.id)
+  const pending = pendingRequests.get(message.id)
+  if (!pending) return
+  pendingRequests.delete(message.id)
   if (message.error)
-    call.reject(Object.assign(new Error(message.error.message), { code: message.error.code, data: message.error.data }))
-  else call.resolve(message.result)
+    pending.reject(
+      Object.assign(new Error(message.error.message), { code: message.error.code, data: message.error.data }),
+    )
+  else pending.resolve(message.result)
 }
 
 createInterface({ input: agent.stdout }).on('line', (line) => {
@@ -102,22 +109,23 @@ createInterface({ input: agent.stdout }).on('line', (line) => {
   }
 })
 
+/** Opens a session. Authenticates first if the agent requires it. */
 async function openSession() {
-  const session = () => request('session/new', { cwd: process.cwd(), mcpServers: [] })
+  const newSession = () => request('session/new', { cwd: process.cwd(), mcpServers: [] })
   try {
-    return await session()
+    return await newSession()
   } catch (error) {
     if (error.code !== AUTH_REQUIRED) throw error
-    const [first] = initialized.authMethods ?? []
-    if (!first) throw error
-    await request('authenticate', { methodId: first.id })
-    return session()
+    const [authMethod] = agentDescription.authMethods ?? []
+    if (!authMethod) throw error
+    await request('authenticate', { methodId: authMethod.id })
+    return newSession()
   }
 }
 
 function end(code) {
   flush()
-  for (const id of announced.keys()) emitCall(id, {})
+  for (const id of announcedCalls.keys()) emitCall(id, {})
   agent.kill('SIGTERM')
   process.exit(code)
 }
@@ -133,9 +141,10 @@ agent.on('exit', (code, signal) => {
 agent.stdin.on('error', () => {})
 
 const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false }
-let initialized = {}
+/** Response of the agent to `initialize`. */
+let agentDescription = {}
 try {
-  initialized = await request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities })
+  agentDescription = await request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities })
   const { sessionId } = await openSession()
   for (const setting of settings) {
     const [configId, value] = setting.split('=')

@@ -18,9 +18,9 @@ export function computeWilsonInterval({
   variance,
 }: SettingSample): { low: number; high: number } | undefined {
   if (tasks < TASKS_MIN) return undefined
-  const spread = adjustVariance(variance / tasks, mean, tasks)
-  const effective = variance === 0 ? tasks : clamp((mean * (1 - mean)) / spread, 1, trials)
-  const size = effective * (Z_95 / studentT(tasks - 1)) ** 2
+  const varianceOfMean = adjustVariance(variance / tasks, mean, tasks)
+  const effectiveSize = variance === 0 ? tasks : clamp((mean * (1 - mean)) / varianceOfMean, 1, trials)
+  const size = effectiveSize * (Z_95 / studentT(tasks - 1)) ** 2
   const centre = (mean + Z_95 ** 2 / (2 * size)) / (1 + Z_95 ** 2 / size)
   const half = (Z_95 * Math.sqrt((mean * (1 - mean)) / size + Z_95 ** 2 / (4 * size ** 2))) / (1 + Z_95 ** 2 / size)
   return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) }
@@ -33,10 +33,11 @@ const PRIOR_TASKS = 0.5
  * Shrinks the variance of the mean towards its maximum when few tasks differ from the majority and it is poorly
  * estimated.
  */
-function adjustVariance(spread: number, mean: number, tasks: number): number {
+function adjustVariance(varianceOfMean: number, mean: number, tasks: number): number {
   const maximum = (mean * (1 - mean)) / tasks
-  const different = tasks * Math.min(mean, 1 - mean)
-  return Math.max(spread, (different * spread + PRIOR_TASKS * maximum) / (different + PRIOR_TASKS))
+  const minorityTasks = tasks * Math.min(mean, 1 - mean)
+  const shrunk = (minorityTasks * varianceOfMean + PRIOR_TASKS * maximum) / (minorityTasks + PRIOR_TASKS)
+  return Math.max(varianceOfMean, shrunk)
 }
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value))

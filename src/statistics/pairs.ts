@@ -73,6 +73,7 @@ export const toScoreTrack = ({ passes, trials }: SettingResults): ScoreTrack => 
   trials,
 })
 
+/** One setting of a pair. `track` are the scores in `results`, if the caller has computed them already. */
 type PairSide = { results: SettingResults; track?: ScoreTrack | undefined }
 
 /** Measures two settings whose tasks have the same index. */

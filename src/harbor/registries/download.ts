@@ -29,8 +29,6 @@ export type DownloadOptions = {
   parallel?: number
   /** Limit for the compressed size of all archives together. */
   bytesMax?: number
-  /** If false, stored tasks are downloaded again and must be identical. */
-  reuse?: boolean
   onProgress?: (progress: DownloadProgress) => void
   /** Called once with the files of every task, in any order, including tasks that were already stored. */
   inspect?: (task: VerifiedTask, source: FileSource) => Promise<void>
@@ -83,7 +81,7 @@ async function downloadAll(
 ): Promise<DownloadOutcome> {
   const { tasks } = dataset
   const knownDigests = tasks.flatMap(({ digest }) => (digest === null ? [] : [digest]))
-  const alreadyStored = options.reuse === false ? new Map<Digest, StoredTask>() : await deps.store.find(knownDigests)
+  const alreadyStored = await deps.store.find(knownDigests)
   const progress: DownloadProgress = { done: 0, total: tasks.length, bytes: 0 }
   const faults: TaskFault[] = []
   const finished = new Map<ResolvedTask, StoredTask>()

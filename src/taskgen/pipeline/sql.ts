@@ -42,12 +42,12 @@ export const findBatchSource = (db: Db, batch: string) =>
     .where('batches.id', '=', batch)
     .executeTakeFirst()
 
-const Stored = z.custom<Json>()
+const StoredJson = z.custom<Json>()
 
 /** Stored result of a stage. `files` is set if the stage wrote files. */
 const StageOutcome = z.object({
-  output: Stored,
-  evidence: Stored,
+  output: StoredJson,
+  evidence: StoredJson,
   concerns: z.array(z.string()).optional(),
   title: z.string().optional(),
   difficulty: Difficulty.optional(),

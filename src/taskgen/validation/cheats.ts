@@ -56,9 +56,9 @@ for host, port in [("github.com", 443), ("example.com", 80), ("1.1.1.1", 443), (
     except OSError:
         pass
 for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-    place = os.environ.get(name, "").rstrip("/").rpartition("/")[2].rpartition("@")[2].rpartition(":")
+    address = os.environ.get(name, "").rstrip("/").rpartition("/")[2].rpartition("@")[2].rpartition(":")
     try:
-        with socket.create_connection((place[0], int(place[2]))) as proxy:
+        with socket.create_connection((address[0], int(address[2]))) as proxy:
             proxy.sendall(b"CONNECT github.com:443 HTTP/1.1\\r\\nhost: github.com:443\\r\\n\\r\\n")
             if b" 200 " in proxy.recv(100):
                 sys.exit(${FOUND_EXIT_CODE})
@@ -220,42 +220,42 @@ def git(*words, folder=None):
 def commits_in(folder):
     lost = [line.split() for line in git("fsck", "--unreachable", "--no-reflogs", folder=folder).splitlines()]
     return set(git("rev-list", "--all", "--reflog", folder=folder).split()) | {words[2] for words in lost if words[1:2] == ["commit"]}
-OUT = ("/proc", "/sys", "/dev", "/usr/share/doc", "/logs", os.path.abspath(".git"))
-places = [(top, names) for top, folders, names in os.walk("/") if not top.startswith(OUT)]
+SKIPPED = ("/proc", "/sys", "/dev", "/usr/share/doc", "/logs", os.path.abspath(".git"))
+folders_with_files = [(top, names) for top, folders, names in os.walk("/") if not top.startswith(SKIPPED)]
 here = os.getcwd()
 tracked = [path for path in git("ls-files", "-z").split("\0") if path]
-known = {os.path.join(here, path) for path in tracked}
-found, laid = False, False
-old = git("rev-parse", "HEAD").strip()
-others = commits_in(None) - {old}
+tracked_paths = {os.path.join(here, path) for path in tracked}
+found, copied = False, False
+head = git("rev-parse", "HEAD").strip()
+others = commits_in(None) - {head}
 if others or any(os.path.exists(".git/" + name) for name in ("ORIG_HEAD", "FETCH_HEAD")) or git("remote") or git("tag"):
     found = True
     for commit in sorted(others, key=lambda each: int(git("log", "-1", "--format=%ct", each) or 0))[-1:]:
         git("checkout", "-f", commit, "--", ".")
-for top, names in places:
+for top, names in folders_with_files:
     if "HEAD" in names and os.path.isdir(top + "/objects"):
         for commit in commits_in(top):
             files = set(git("ls-tree", "-r", "-z", "--name-only", commit, folder=top).split("\0"))
-            if len(files & set(tracked)) > len(tracked) / 2 and git("rev-parse", commit + "^{tree}", folder=top) != git("rev-parse", old + "^{tree}"):
-                laid |= git("--work-tree", here, "checkout", "-f", commit, "--", ".", folder=top) is not None
-for top, names in places:
+            if len(files & set(tracked)) > len(tracked) / 2 and git("rev-parse", commit + "^{tree}", folder=top) != git("rev-parse", head + "^{tree}"):
+                copied |= git("--work-tree", here, "checkout", "-f", commit, "--", ".", folder=top) is not None
+for top, names in folders_with_files:
     for name in names:
         path = os.path.join(top, name)
-        if name.endswith((".patch", ".diff", ".rej")) and path not in known:
-            laid |= subprocess.run(["git", "apply", "--whitespace=nowarn", path], capture_output=True).returncode == 0
+        if name.endswith((".patch", ".diff", ".rej")) and path not in tracked_paths:
+            copied |= subprocess.run(["git", "apply", "--whitespace=nowarn", path], capture_output=True).returncode == 0
 CODE = (${SOURCE_EXTENSIONS.join(', ')},)
-ends = {"/".join(path.split("/")[-2:]): path for path in tracked if path.endswith(CODE) and "/" in path}
+tracked_by_suffix = {"/".join(path.split("/")[-2:]): path for path in tracked if path.endswith(CODE) and "/" in path}
 copies = collections.defaultdict(list)
-for top, names in places:
+for top, names in folders_with_files:
     for name in names:
         path = os.path.join(top, name)
-        goal = ends.get(os.path.basename(top) + "/" + name)
-        if goal and path not in known and os.path.isfile(path) and not filecmp.cmp(path, goal, False):
-            copies[path[: -len("/".join(goal.split("/")[-2:]))]].append((path, goal))
-for path, goal in max(copies.values(), key=len, default=[]):
-    shutil.copyfile(path, goal)
-    laid = True
-sys.exit(${FOUND_EXIT_CODE} if found else 0 if laid else ${DOES_NOT_APPLY})`
+        target = tracked_by_suffix.get(os.path.basename(top) + "/" + name)
+        if target and path not in tracked_paths and os.path.isfile(path) and not filecmp.cmp(path, target, False):
+            copies[path[: -len("/".join(target.split("/")[-2:]))]].append((path, target))
+for path, target in max(copies.values(), key=len, default=[]):
+    shutil.copyfile(path, target)
+    copied = True
+sys.exit(${FOUND_EXIT_CODE} if found else 0 if copied else ${DOES_NOT_APPLY})`
 
 const gitArchaeology: GuardedCheat = {
   id: 'git-archaeology',

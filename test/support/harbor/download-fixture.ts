@@ -27,7 +27,12 @@ export type DownloadFixture = AsyncDisposable & {
   resolve(registry: Registry, reference: string, options?: Partial<ResolveOptions>): Promise<Resolution>
   /** Resolves a reference that must exist. Throws an error with the resolution otherwise. */
   resolveDataset(registry: Registry, reference: string, options?: Partial<ResolveOptions>): Promise<ResolvedDataset>
-  download(registry: Registry, dataset: ResolvedDataset, options?: Partial<DownloadOptions>): Promise<DownloadOutcome>
+  /** Downloads a dataset. With `reuse: false`, tasks that are stored already are downloaded again. */
+  download(
+    registry: Registry,
+    dataset: ResolvedDataset,
+    options?: Partial<DownloadOptions> & { reuse?: false },
+  ): Promise<DownloadOutcome>
   /** Lists the files in the scratch folder. */
   leftovers(): Promise<string[]>
 }
@@ -63,8 +68,10 @@ export async function createDownloadFixture(): Promise<DownloadFixture> {
       if (resolution.kind === 'found') return resolution.dataset
       throw new Error(`${reference} did not resolve to a dataset: ${JSON.stringify(resolution)}`)
     },
-    download: (registry, dataset, options) =>
-      downloadDataset({ registry, store, scratch, retryTimer }, dataset, { signal, ...options }),
+    download(registry, dataset, { reuse, ...options } = {}) {
+      const target = reuse === false ? { ...store, find: async () => new Map() } : store
+      return downloadDataset({ registry, store: target, scratch, retryTimer }, dataset, { signal, ...options })
+    },
     leftovers: () => readdir(scratch),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   }
