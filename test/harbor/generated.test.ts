@@ -97,7 +97,12 @@ async function makeTask(): Promise<{ folder: string; order: Parameters<typeof va
     title: 'Ranks',
     markdown: '# Ranks\n\n`rank` must begin with the highest.\n',
   }
-  const limits = { buildSec: 1200, agentSec: 600, resources: DEFAULT_RESOURCES, difficulty: 'easy' as const }
+  const limits = {
+    buildTimeoutSec: 1200,
+    agentTimeoutSec: 600,
+    resources: DEFAULT_RESOURCES,
+    difficulty: 'easy' as const,
+  }
   doneOf(
     await assembleTask(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }),
   )

@@ -10,7 +10,7 @@ import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import { buildTask, type GeneratedTaskInput, renderSaveBaseScript } from './generated-task.ts'
 
-export type AssembleTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
+export type AssembleTaskInput = Omit<GeneratedTaskInput, 'verifierTimeoutSec'> & {
   /** Folder with the build context of the environment in which the tests ran. */
   environmentFolder: string
   /** The reference solution, as a patch. */
@@ -50,7 +50,7 @@ async function listFiles(folder: string): Promise<string[]> {
 }
 
 async function writeTask(folder: string, input: AssembleTaskInput): Promise<void> {
-  const outline = buildTask({ ...input, verifierSec: input.plan.timeoutSec + GRADER_SLACK_SEC })
+  const outline = buildTask({ ...input, verifierTimeoutSec: input.plan.timeoutSec + GRADER_SLACK_SEC })
   await mkdir(folder, { recursive: true })
   await writeEnvironmentFolder(folder, input)
   await writeTestsFolder(folder, input)

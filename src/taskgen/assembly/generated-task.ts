@@ -11,9 +11,9 @@ export type GeneratedTaskInput = {
   title: string
   markdown: string
   difficulty: Difficulty
-  buildSec: number
-  agentSec: number
-  verifierSec: number
+  buildTimeoutSec: number
+  agentTimeoutSec: number
+  verifierTimeoutSec: number
   resources: { cpus: number; memoryMb: number; storageMb: number }
 }
 
@@ -29,7 +29,7 @@ export const DEFAULT_RESOURCES: GeneratedTaskInput['resources'] = {
  * reached through the gateway tunnel.
  */
 export function buildTask(input: GeneratedTaskInput): Omit<Task, 'files'> {
-  const { name, title, markdown, difficulty, agentSec } = input
+  const { name, title, markdown, difficulty, agentTimeoutSec } = input
   return {
     name,
     package: { name, version: null, description: title, authors: [], keywords: [] },
@@ -40,7 +40,7 @@ export function buildTask(input: GeneratedTaskInput): Omit<Task, 'files'> {
       {
         name: null,
         instruction: markdown,
-        agent: { timeoutSec: agentSec, user: null, network: NO_NETWORK },
+        agent: { timeoutSec: agentTimeoutSec, user: null, network: NO_NETWORK },
         verifier: buildVerifier(input),
         healthcheck: null,
         artifacts: [
@@ -63,7 +63,7 @@ const NO_NETWORK = { mode: 'no-network' as const, hosts: [] }
 const COLLECT_TIMEOUT_SEC = 300
 
 const buildVerifier = (input: GeneratedTaskInput): Task['steps'][0]['verifier'] => ({
-  timeoutSec: input.verifierSec,
+  timeoutSec: input.verifierTimeoutSec,
   user: 'root',
   env: [],
   network: NO_NETWORK,
@@ -73,13 +73,13 @@ const buildVerifier = (input: GeneratedTaskInput): Task['steps'][0]['verifier'] 
   testScript: null,
 })
 
-const buildEnvironment = (folder: string, { buildSec, resources }: GeneratedTaskInput): Environment => ({
+const buildEnvironment = (folder: string, { buildTimeoutSec, resources }: GeneratedTaskInput): Environment => ({
   os: 'linux',
   folder,
   image: null,
   dockerfile: `${folder}/Dockerfile`,
   compose: null,
-  buildTimeoutSec: buildSec,
+  buildTimeoutSec: buildTimeoutSec,
   resources: { ...resources, gpus: null, gpuTypes: null, tpu: null },
   network: NO_NETWORK,
   env: [],

@@ -15,7 +15,7 @@ type HealthCheckOptions = {
 }
 
 /** CPU and memory limits of every test run. */
-export const SUITE_SIZE = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIMITS.memoryMb } as const
+export const SUITE_LIMITS = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIMITS.memoryMb } as const
 
 const SUITE_SECONDS_MAX = 600
 
@@ -26,7 +26,7 @@ export async function checkHealth(
   signal: AbortSignal,
 ): Promise<StageResult<Health>> {
   const plan: RunPlan = { runner, prepare: [...prepare], targets: [], timeoutSec: SUITE_SECONDS_MAX, services }
-  const input = { image, submission: null, hidden: null, plan, seed: null, folder, ...SUITE_SIZE }
+  const input = { image, submission: null, hidden: null, plan, seed: null, folder, ...SUITE_LIMITS }
   const first = await runSuite(provider, input, signal)
   // A broken run is not repeated.
   const second = first.kind === 'broken' ? first : await runSuite(provider, input, signal)
@@ -34,10 +34,10 @@ export async function checkHealth(
   return 'kind' in health ? health : done(health)
 }
 
-/** Minimum number of tests, share that must pass, and share with the same status in both runs. */
-const DEFAULT_RULES = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as const
+/** Minimum number of tests, share of them that must pass, and share with the same status in both runs. */
+const DEFAULT_RULES = { testsMin: 10, passedShareMin: 0.85, agreedShareMin: 0.99 } as const
 
-type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
+type HealthRules = { testsMin: number; passedShareMin: number; agreedShareMin: number }
 
 /** A suite that can be used. `tests` and `passed` are counts of the first run, the times those of the longer run. */
 type Health = { tests: number; passed: number; seconds: number; cpuSeconds: number }
@@ -73,22 +73,22 @@ function rejectBrokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'br
   )
 }
 
-function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agreedMin }: HealthRules) {
+function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedShareMin, agreedShareMin }: HealthRules) {
   // Skipped tests are not counted.
   const counted = Object.entries(first.statuses).filter(([, status]) => status !== 'skipped')
   const failed = counted.filter(([, status]) => status !== 'passed').map(([id]) => id)
   const passed = counted.length - failed.length
   if (counted.length < testsMin)
     return reject('suite_unhealthy', `The suite has ${counted.length} tests; at least ${testsMin} are required.`)
-  if (passed < counted.length * passedMin) {
+  if (passed < counted.length * passedShareMin) {
     const failedOffline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
-    const isNetworkNeeded = passed + failedOffline.length >= counted.length * passedMin
+    const isNetworkNeeded = passed + failedOffline.length >= counted.length * passedShareMin
     const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}\n${describeMessages(failed, first)}`
     return reject(isNetworkNeeded ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LENGTH_MAX))
   }
   const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
   const differing = [...ids].filter((id) => first.statuses[id] !== second.statuses[id])
-  if (ids.size - differing.length < ids.size * agreedMin)
+  if (ids.size - differing.length < ids.size * agreedShareMin)
     return rejectForTiming('suite_unhealthy', `Two runs disagree on ${differing.length} of ${ids.size} tests.`)
   const seconds = Math.max(first.seconds, second.seconds)
   return { tests: counted.length, passed, seconds, cpuSeconds: Math.max(cpuSecondsOf(first), cpuSecondsOf(second)) }

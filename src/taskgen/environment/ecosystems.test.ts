@@ -203,7 +203,7 @@ describe.runIf(process.env.ASSAY_TEST_LONG === '1')('every ecosystem', () => {
       const order = { image, runner: id, prepare: findRunner(id)?.prepare ?? [], folder: builder.folder }
       const health = await checkHealth(
         builder.provider,
-        { ...order, rules: { testsMin: 1, passedMin: 1, agreedMin: 1 } },
+        { ...order, rules: { testsMin: 1, passedShareMin: 1, agreedShareMin: 1 } },
         signal,
       )
       expect(health).toMatchObject({ kind: 'done', value: { tests: 1, passed: 1 } })

@@ -160,7 +160,7 @@ test('an image has the files of submodules, a clean status, and the tree of the 
   const answer = { source: '', hidden: { files: [], deleted: [] }, ownPackages: [], baseTree: tree.tree }
   expect(await scanImage(builder.provider, image, answer, signal)).toMatchObject({ kind: 'done' })
   const runner = findRunner(recipe.runner)
-  const rules = { testsMin: 1, passedMin: 1, agreedMin: 1 }
+  const rules = { testsMin: 1, passedShareMin: 1, agreedShareMin: 1 }
   const input = { image, runner: recipe.runner, prepare: runner?.prepare ?? [], folder: builder.folder, rules }
   expect(await checkHealth(builder.provider, input, signal)).toMatchObject({ kind: 'done', value: { passed: 1 } })
 })

@@ -9,7 +9,7 @@ import {
   type TestLists,
 } from '../../grading/suite.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
-import { SUITE_SIZE } from '../environment/check-health.ts'
+import { SUITE_LIMITS } from '../environment/check-health.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
   type Execution,
@@ -181,7 +181,7 @@ async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgem
     ...repeat('base', hasGuards ? RUNS_PER_TREE - first.base.length : 0),
     ...repeat('tests', RUNS_PER_TREE - first.tests.length),
     { variant: 'fixed', isShuffled: true },
-    { variant: 'fixed', cpus: SUITE_SIZE.cpus / 2 },
+    { variant: 'fixed', cpus: SUITE_LIMITS.cpus / 2 },
   ]
   const all = { base: [...first.base], tests: [...first.tests], alone: [...first.alone], fixed: [...first.fixed] }
   for (const suite of suites) {
@@ -218,7 +218,7 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
     summaries,
     canSelect: selects,
     async run(suite) {
-      const { variant, cpus = SUITE_SIZE.cpus, daysAhead = null, only = null } = suite
+      const { variant, cpus = SUITE_LIMITS.cpus, daysAhead = null, only = null } = suite
       const isShuffled = (suite.isShuffled ?? false) && shuffles
       const outcome = await runSuite(
         provider,
@@ -226,7 +226,7 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
           image,
           plan,
           folder,
-          ...SUITE_SIZE,
+          ...SUITE_LIMITS,
           cpus,
           daysAhead,
           only,

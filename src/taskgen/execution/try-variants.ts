@@ -9,7 +9,7 @@ import {
   type TestLists,
 } from '../../grading/suite.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
-import { SUITE_SIZE } from '../environment/check-health.ts'
+import { SUITE_LIMITS } from '../environment/check-health.ts'
 import { applyRules } from '../rule-threads.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import type { VariantResults } from './judge-runs.ts'
@@ -95,7 +95,7 @@ export async function trySolution(
   const run = (targets: string[]) =>
     runSuite(
       provider,
-      { image, submission, hidden, seed: null, folder, plan: { ...plan, targets }, ...SUITE_SIZE },
+      { image, submission, hidden, seed: null, folder, plan: { ...plan, targets }, ...SUITE_LIMITS },
       signal,
     )
   const required = listRequired(lists)

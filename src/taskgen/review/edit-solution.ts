@@ -38,28 +38,30 @@ export function applyEdits(source: string, files: readonly SolutionFile[], edits
 /** Encodes a text as latin1 with one character per UTF-8 byte, like the files. */
 const encode = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 
+/** Returns the path of the file that a section of a patch changes. */
 function readPath(section: string): string {
   const printed = /^\+\+\+ (.*)$/m.exec(section)?.[1] ?? ''
   return unquotePath(printed.replace(/\t$/, '')).slice(2)
 }
 
-/** Writes a patch that replaces a whole file. */
+/** Returns a patch that replaces a whole file. */
 function rewriteFile(path: string, before: string | null, after: string): string {
   if (before === after) return ''
-  const [old, next] = [toLines(before ?? '', '-'), toLines(after, '+')]
+  const [removed, added] = [toPatchLines(before ?? '', '-'), toPatchLines(after, '+')]
   const range = (count: number) => `${count === 0 ? 0 : 1},${count}`
   const from = before === null ? '/dev/null' : `"a/${escapePath(path)}"`
   return [
     `diff --git "a/${escapePath(path)}" "b/${escapePath(path)}"\n`,
     before === null ? 'new file mode 100644\n' : '',
     `--- ${from}\n+++ "b/${escapePath(path)}"\n`,
-    `@@ -${range(old.count)} +${range(next.count)} @@\n${old.text}${next.text}`,
+    `@@ -${range(removed.count)} +${range(added.count)} @@\n${removed.text}${added.text}`,
   ].join('')
 }
 
 const escapePath = (path: string): string => encode(path).replaceAll(/["\\]/g, '\\$&')
 
-function toLines(text: string, sign: '-' | '+'): { text: string; count: number } {
+/** Returns the lines of a file as a patch removes or adds them, and their number. */
+function toPatchLines(text: string, sign: '-' | '+'): { text: string; count: number } {
   if (text === '') return { text: '', count: 0 }
   const lines = text.replace(/\n$/, '').split('\n')
   const end = text.endsWith('\n') ? '' : '\\ No newline at end of file\n'

@@ -161,7 +161,7 @@ export const authoringStage: Stage = {
   },
 }
 
-const TIMEOUTS = { buildSec: 1200, agentSec: 1800 }
+const TIMEOUTS = { buildTimeoutSec: 1200, agentTimeoutSec: 1800 }
 
 /** Organisation in the name of generated tasks. */
 const ORGANISATION = 'made'
