@@ -286,7 +286,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   {
     file: 'src/statistics/answer.ts',
     line: 'leader.mean === 0',
-    code: 'visible === undefined',
+    code: 'visibleDifference === undefined',
     becomes: 'false',
     reason: 'Two candidates have a visible difference; the condition is for the compiler.',
   },

@@ -21,7 +21,15 @@ import {
 import { decide } from './decide.ts'
 import { type EditFileDeps, editFile } from './edit.ts'
 import * as schema from './schema.ts'
-import { listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow, toEtag } from './tasks.ts'
+import {
+  listTasks,
+  openTaskArchive,
+  openTaskFile,
+  readFileFacts,
+  readTaskDetail,
+  readTaskRow,
+  toEtag,
+} from './tasks.ts'
 
 type BatchRoutesDeps = RepositoryDeps & { blobs: Blobs } & EditFileDeps & PreviewDeps
 
@@ -106,7 +114,7 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
   route(schema.listBatchTasks, readPathBatch, async ({ db }, row) =>
     reply(200, { tasks: await listTasks(db, row.id) }),
   ),
-  route(schema.readBatchTask, readPathTask, async ({ db }, row) => reply(200, await readDetail(db, row))),
+  route(schema.readBatchTask, readPathTask, async ({ db }, row) => reply(200, await readTaskDetail(db, row))),
   route(schema.readBatchTaskFile, readPathTask, async ({ params }, row) => {
     const { path, bytes, content, sha256 } = await openTaskFile(deps, row, params.path)
     const name = path.split('/').at(-1) ?? path
@@ -125,7 +133,7 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
         path,
         content: body.content,
       })
-      return reply(202, await readDetail(db, changed), { etag: toEtag(readFileFacts(changed, path)) })
+      return reply(202, await readTaskDetail(db, changed), { etag: toEtag(readFileFacts(changed, path)) })
     },
   ),
   route(schema.readBatchTaskArchive, readPathTask, async (_, row) => {

@@ -45,7 +45,7 @@ const parseContent = ({ content }: FullTaskRow): TaskContent | undefined =>
 
 const StoredEvidence = TaskEvidence.extend({ rejection: RejectionEvidence })
 
-export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDetail> => ({
+export const readTaskDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDetail> => ({
   ...toBatchTask(row),
   instruction: parseContent(row)?.instruction ?? null,
   files: parseContent(row)?.files ?? [],

@@ -42,13 +42,13 @@ export const benchmarkRoutes = (deps: BenchmarkDeps): Route[] => [
 
 function taskFileRoutes(deps: BenchmarkDeps): Route[] {
   type TaskRequest = { caller: KeyCaller; params: Omit<BenchmarkTaskRef, 'workspaceId'> }
-  const find = ({ caller, params }: TaskRequest) =>
+  const readRequestedTask = ({ caller, params }: TaskRequest) =>
     readStoredTask(deps, { ...params, workspaceId: caller.workspace.id })
   return [
-    route(schema.listBenchmarkTaskFiles, find, async ({ signal }, task) =>
+    route(schema.listBenchmarkTaskFiles, readRequestedTask, async ({ signal }, task) =>
       reply(200, await listTaskFiles(deps, task, signal)),
     ),
-    route(schema.readBenchmarkTaskFile, find, async ({ params: { path } }, task) => {
+    route(schema.readBenchmarkTaskFile, readRequestedTask, async ({ params: { path } }, task) => {
       const name = path.split('/').at(-1) ?? path
       return replyFile({ name, mediaType: 'application/octet-stream', ...(await openTaskFile(deps, task, path)) })
     }),

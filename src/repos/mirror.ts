@@ -56,26 +56,29 @@ export async function openMirror(mirrorDeps: MirrorDeps, options: MirrorOptions)
   const deps: MirrorSettings = { ...DEFAULT_LIMITS, ...mirrorDeps }
   const { id, signal, onProgress = () => {} } = options
   if (!/^[\w-]{1,100}$/.test(id)) throw new Error(`Invalid mirror id ${id}`)
-  const home = join(deps.folder, id)
-  await mkdir(home, { recursive: true, mode: 0o700 })
+  const mirrorFolder = join(deps.folder, id)
+  await mkdir(mirrorFolder, { recursive: true, mode: 0o700 })
   onProgress('waiting')
-  await using _ = await requireLock(deps, home, signal)
-  await utimes(join(home, LOCK_FILE), new Date(), new Date()) // the time of the last use, for `pruneMirrors`
+  await using _ = await requireLock(deps, mirrorFolder, signal)
+  await utimes(join(mirrorFolder, LOCK_FILE), new Date(), new Date()) // the time of the last use, for `pruneMirrors`
   const access = await resolveAccess(options, deps)
-  await deleteLeftovers(home)
-  if (!(await hasAllCommits(join(home, 'git'), options)))
-    await updateMirror(deps, { ...options, onProgress, home, access })
-  const repository = await openClone(join(home, 'git'), { signal })
+  await deleteLeftovers(mirrorFolder)
+  if (!(await hasAllCommits(join(mirrorFolder, 'git'), options)))
+    await updateMirror(deps, { ...options, onProgress, mirrorFolder, access })
+  const repository = await openClone(join(mirrorFolder, 'git'), { signal })
   onProgress('ready')
-  return { ...repository, fetchBlobs: (ids, blobSignal) => fetchBlobs(deps, { ...options, home }, ids, blobSignal) }
+  return {
+    ...repository,
+    fetchBlobs: (ids, blobSignal) => fetchBlobs(deps, { ...options, mirrorFolder }, ids, blobSignal),
+  }
 }
 
 async function requireLock(
   { lockWaitMs }: MirrorSettings,
-  home: string,
+  mirrorFolder: string,
   signal: AbortSignal,
 ): Promise<AsyncDisposable> {
-  const lock = await lockFile(join(home, LOCK_FILE), lockWaitMs, signal)
+  const lock = await lockFile(join(mirrorFolder, LOCK_FILE), lockWaitMs, signal)
   if (lock) return lock
   throw new MirrorRefused('Another process is still updating this mirror. Try again later.', false)
 }
@@ -94,21 +97,21 @@ async function hasAllCommits(gitDir: string, { commits, signal }: MirrorOptions)
 }
 
 type MirrorUpdate = MirrorOptions & {
-  home: string
+  mirrorFolder: string
   access: MirrorAccess
   onProgress: NonNullable<MirrorOptions['onProgress']>
 }
 
 /** Updates the mirror. If it is broken or has grown too large, it is cloned again, once. */
 async function updateMirror(deps: MirrorSettings, request: MirrorUpdate): Promise<void> {
-  const { home, onProgress } = request
-  if (await exists(join(home, 'git'))) {
+  const { mirrorFolder, onProgress } = request
+  if (await exists(join(mirrorFolder, 'git'))) {
     onProgress('updating')
-    const isUpdated = await fetchAll(deps, request, join(home, 'git')).then(() => true, rethrowUnlessBroken)
-    if (isUpdated && (await measureBytes(join(home, 'git'))) <= deps.bytesMax) return
+    const isUpdated = await fetchAll(deps, request, join(mirrorFolder, 'git')).then(() => true, rethrowUnlessBroken)
+    if (isUpdated && (await measureBytes(join(mirrorFolder, 'git'))) <= deps.bytesMax) return
   }
   onProgress('cloning')
-  const newClone = await mkdtemp(join(home, 'new-'))
+  const newClone = await mkdtemp(join(mirrorFolder, 'new-'))
   await runGit(
     toGitLocation(deps, request.access, newClone),
     ['init', '--quiet', '--bare', '--template=', newClone],
@@ -116,8 +119,8 @@ async function updateMirror(deps: MirrorSettings, request: MirrorUpdate): Promis
   )
   await fetchAll(deps, request, newClone)
   if ((await measureBytes(newClone)) > deps.bytesMax) throw tooLargeError()
-  await rm(join(home, 'git'), { recursive: true, force: true })
-  await rename(newClone, join(home, 'git'))
+  await rm(join(mirrorFolder, 'git'), { recursive: true, force: true })
+  await rename(newClone, join(mirrorFolder, 'git'))
 }
 
 const BROKEN_MIRROR =
@@ -151,13 +154,13 @@ const NO_NEGOTIATION = ['fetch.negotiationAlgorithm=noop']
 
 async function fetchBlobs(
   deps: MirrorSettings,
-  options: MirrorOptions & { home: string },
+  options: MirrorOptions & { mirrorFolder: string },
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  await using _ = await requireLock(deps, options.home, signal)
+  await using _ = await requireLock(deps, options.mirrorFolder, signal)
   const access = await resolveAccess(options, deps)
-  const location = toGitLocation(deps, access, join(options.home, 'git'))
+  const location = toGitLocation(deps, access, join(options.mirrorFolder, 'git'))
   await runGit(location, ['config', 'remote.origin.url', access.url], { signal }).catch(rethrowRefused(deps))
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
   for (let from = 0; from < ids.length; from += BLOBS_PER_FETCH) {
@@ -223,12 +226,12 @@ const rethrowRefused =
   }
 
 /** Deletes temporary files of a process that died. The lock is held, so no other process uses them. */
-async function deleteLeftovers(home: string): Promise<void> {
-  for (const name of await readdir(home)) {
-    if (name.startsWith('new-')) await rm(join(home, name), { recursive: true, force: true })
+async function deleteLeftovers(mirrorFolder: string): Promise<void> {
+  for (const name of await readdir(mirrorFolder)) {
+    if (name.startsWith('new-')) await rm(join(mirrorFolder, name), { recursive: true, force: true })
   }
-  if (!(await exists(join(home, 'git')))) return
-  for (const entry of await readdir(join(home, 'git'), { recursive: true, withFileTypes: true })) {
+  if (!(await exists(join(mirrorFolder, 'git')))) return
+  for (const entry of await readdir(join(mirrorFolder, 'git'), { recursive: true, withFileTypes: true })) {
     const isLeftover = entry.name.endsWith('.lock') || /^tmp_|^\.tmp-/.test(entry.name)
     if (entry.isFile() && isLeftover) await rm(join(entry.parentPath, entry.name), { force: true })
   }
@@ -281,15 +284,15 @@ export async function pruneMirrors(folder: string, { olderThanMs, isDryRun }: Pr
   return pruned
 }
 
-async function pruneMirror(home: string, unusedMs: number, isDryRun: boolean): Promise<PrunedPath | undefined> {
-  const isUnused = async (): Promise<boolean> => ((await readAgeMs(join(home, LOCK_FILE))) ?? 0) > unusedMs
+async function pruneMirror(mirrorFolder: string, unusedMs: number, isDryRun: boolean): Promise<PrunedPath | undefined> {
+  const isUnused = async (): Promise<boolean> => ((await readAgeMs(join(mirrorFolder, LOCK_FILE))) ?? 0) > unusedMs
   if (!(await isUnused())) return undefined
-  await using lock = await lockFile(join(home, LOCK_FILE), 0)
+  await using lock = await lockFile(join(mirrorFolder, LOCK_FILE), 0)
   if (!lock || !(await isUnused())) return undefined
   // The lock file remains: if it were deleted, a waiting process and a later one would lock different files.
-  const contents = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK_FILE))
+  const contents = (await readdir(mirrorFolder)).filter((entry) => !entry.startsWith(LOCK_FILE))
   if (contents.length === 0) return undefined
-  const bytes = await measureBytes(home)
-  if (!isDryRun) for (const entry of contents) await rm(join(home, entry), { recursive: true, force: true })
-  return { path: home, bytes }
+  const bytes = await measureBytes(mirrorFolder)
+  if (!isDryRun) for (const entry of contents) await rm(join(mirrorFolder, entry), { recursive: true, force: true })
+  return { path: mirrorFolder, bytes }
 }

@@ -30,11 +30,11 @@ type AnswerInput = Pick<AnswerFacts, 'isCollecting' | 'finished' | 'total'> & {
 export function buildAnswer(input: AnswerInput): Answer {
   const all = input.settings.map((setting, index) => toCandidate(setting, index, input.statistics))
   const candidates = all.filter(({ isReference, tasks }) => !isReference && tasks >= TASKS_MIN)
-  const visible = computeVisibleDifference(candidates, input.plan)
-  const facts: AnswerFacts = { ...input, all, candidates, visible }
-  const decision = input.isCollecting ? undefined : decide(input.statistics, candidates, visible)
+  const visibleDifference = computeVisibleDifference(candidates, input.plan)
+  const facts: AnswerFacts = { ...input, all, candidates, visibleDifference }
+  const decision = input.isCollecting ? undefined : decide(input.statistics, candidates, visibleDifference)
   const text = describeAnswer(facts, decision)
-  const smallestVisibleDifference = visible === undefined ? null : Math.round(1000 * visible) / 10
+  const smallestVisibleDifference = visibleDifference === undefined ? null : Math.round(1000 * visibleDifference) / 10
   if (!decision) {
     const state = input.isCollecting ? 'collecting' : 'inconclusive'
     return { state, recommended: null, alternatives: [], text, smallestVisibleDifference }
@@ -68,14 +68,14 @@ function computeVisibleDifference(
 function decide(
   statistics: ComparisonStatistics,
   candidates: readonly AnswerCandidate[],
-  visible: number | undefined,
+  visibleDifference: number | undefined,
 ): Decision | undefined {
   const byAccuracy = candidates.toSorted(compareAccuracy)
   const [leader] = byAccuracy
-  if (!leader || visible === undefined || leader.mean === 0) return undefined
+  if (!leader || visibleDifference === undefined || leader.mean === 0) return undefined
   const pairOf = (a: AnswerCandidate, b: AnswerCandidate) => requirePair(statistics, a.index, b.index)
   const isNonInferiorTo = (one: AnswerCandidate, other: AnswerCandidate): boolean =>
-    isNonInferior(pairOf(one, other), visible, candidates.length)
+    isNonInferior(pairOf(one, other), visibleDifference, candidates.length)
   const others = (one: AnswerCandidate): AnswerCandidate[] => byAccuracy.filter(({ index }) => index !== one.index)
 
   const eligible = others(leader).filter((one) => others(one).every((other) => isNonInferiorTo(one, other)))
@@ -107,11 +107,15 @@ const SIGNIFICANCE_LEVEL = 0.05
  * Tests non-inferiority: `a` was not shown to be worse than `b`, and is not worse by more than the visible difference at a
  * confidence of 95 %, corrected for the number of candidates (Bonferroni).
  */
-function isNonInferior({ verdict, difference }: PairStatistics, visible: number, candidates: number): boolean {
+function isNonInferior(
+  { verdict, difference }: PairStatistics,
+  visibleDifference: number,
+  candidates: number,
+): boolean {
   if (verdict === 'worse' || !difference) return false
   const { centre, error, degrees } = difference
   // The test is one-sided, and `quantile` takes a two-sided probability.
-  return centre - quantile((2 * SIGNIFICANCE_LEVEL) / (candidates - 1), degrees) * error >= -visible
+  return centre - quantile((2 * SIGNIFICANCE_LEVEL) / (candidates - 1), degrees) * error >= -visibleDifference
 }
 
 /**
@@ -162,7 +166,7 @@ type AnswerFacts = {
   all: readonly AnswerCandidate[]
   candidates: readonly AnswerCandidate[]
   /** Smallest visible difference, as a fraction of 1. */
-  visible: number | undefined
+  visibleDifference: number | undefined
 }
 
 /** Describes an answer in one or two plain sentences. */
@@ -228,9 +232,9 @@ function describeCost(micros: number | undefined, base: number | undefined): str
 }
 
 /** States the smallest visible difference where it limits the answer. */
-function describePower({ visible }: AnswerFacts, { isConclusive, pair, chosen }: Decision): string {
-  if (isConclusive || visible === undefined || pair.verdict !== 'cannot_tell') return ''
-  return `; ${chosen.tasks} tasks show differences above ${Math.round(100 * visible)} points`
+function describePower({ visibleDifference }: AnswerFacts, { isConclusive, pair, chosen }: Decision): string {
+  if (isConclusive || visibleDifference === undefined || pair.verdict !== 'cannot_tell') return ''
+  return `; ${chosen.tasks} tasks show differences above ${Math.round(100 * visibleDifference)} points`
 }
 
 function formatUsd(micros: number): string {

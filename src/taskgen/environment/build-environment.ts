@@ -37,8 +37,8 @@ export async function buildEnvironment(
   input: BuildOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Image>> {
-  const missing = await findMissingBase(provider, input, signal)
-  if (missing) return missing
+  const deferral = await deferIfBaseMissing(provider, input, signal)
+  if (deferral) return deferral
   const startedAt = performance.now()
   const first = await buildLayers(provider, input, signal)
   if (first.kind !== 'rejected') return first
@@ -49,8 +49,8 @@ export async function buildEnvironment(
   return buildLayers(provider, input, signal)
 }
 
-/** Returns the deferral if the base image cannot be prepared. */
-async function findMissingBase(
+/** Returns a deferral if the base image cannot be prepared. Throws if the provider itself does not work. */
+async function deferIfBaseMissing(
   provider: SandboxProvider,
   { recipe, onLog = () => {} }: BuildOptions,
   signal: AbortSignal,

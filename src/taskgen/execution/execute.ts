@@ -13,10 +13,10 @@ import { SUITE_LIMITS } from '../environment/check-health.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
   type Execution,
-  findClockBombs,
   type Judgement,
   judgeRuns,
   listSuspects,
+  rejectClockBombs,
   type SuiteRuns,
   type SuiteSummary,
 } from './judge-runs.ts'
@@ -95,10 +95,10 @@ async function runAll(
   const fixed = matrix.summaries.filter(({ variant }) => variant === 'fixed')
   const medianSec = median(fixed.map(({ seconds }) => seconds))
   const medianCpuSec = median(fixed.map(cpuSecondsOf))
-  const slowness = findSlowness(medianSec, medianCpuSec)
-  if (slowness) return slowness
-  const clockBomb = await runLaterDay(matrix, judgement.lists)
-  if (clockBomb) return clockBomb
+  const slowRejection = rejectIfSlow(medianSec, medianCpuSec)
+  if (slowRejection) return slowRejection
+  const clockRejection = await runLaterDay(matrix, judgement.lists)
+  if (clockRejection) return clockRejection
   const limits = medianCpuSec > FEW_VARIANTS_CPU_SECONDS ? FEW_VARIANTS : ALL_VARIANTS
   // Variants run with the timeout of the verifier, because an altered condition may never end a loop.
   const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
@@ -112,7 +112,7 @@ async function runAll(
   return done({ ...facts, plan, runs: matrix.summaries, ablation, medianSec })
 }
 
-function findSlowness(medianSec: number, medianCpuSec: number): StageRejection | undefined {
+function rejectIfSlow(medianSec: number, medianCpuSec: number): StageRejection | undefined {
   if (medianCpuSec > MEDIAN_CPU_SECONDS_MAX)
     return reject('suite_too_slow', `The tests take ${Math.round(medianCpuSec)} s of CPU time.`)
   if (medianSec > RUN_SECONDS_MAX)
@@ -199,15 +199,15 @@ async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgem
  */
 async function runLaterDay(matrix: SuiteMatrix, lists: TestLists): Promise<StageRejection | undefined> {
   const runs: Record<'tomorrow' | 'later', SuiteRun[]> = { tomorrow: [], later: [] }
-  let bomb: StageRejection | undefined
+  let rejection: StageRejection | undefined
   for (const daysAhead of [DAYS_AHEAD, 1, DAYS_AHEAD]) {
     const run = await matrix.run({ variant: 'fixed', daysAhead })
     if ('kind' in run) return run
     runs[daysAhead === 1 ? 'tomorrow' : 'later'].push(run)
-    bomb = findClockBombs(lists, runs)
-    if (!bomb) return undefined
+    rejection = rejectClockBombs(lists, runs)
+    if (!rejection) return undefined
   }
-  return bomb
+  return rejection
 }
 
 function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: AbortSignal): SuiteMatrix {

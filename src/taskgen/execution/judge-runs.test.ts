@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SuiteRun, TestStatus } from '../../grading/suite.ts'
-import { findClockBombs, judgeRuns, listExecutionConcerns, listSuspects, type SuiteRuns } from './judge-runs.ts'
+import { judgeRuns, listExecutionConcerns, listSuspects, rejectClockBombs, type SuiteRuns } from './judge-runs.ts'
 
 const NAMES: Record<string, TestStatus> = { p: 'passed', f: 'failed', e: 'errored', s: 'skipped' }
 
@@ -169,7 +169,7 @@ test.each<[string, Record<string, string>, Record<string, string>, string | unde
   ['fails by any clock that is not the real one', { turned: 'f', kept: '-' }, { turned: 'ff', kept: 'ee' }, undefined],
   ['fails on a later day, and counts for nothing', { other: 'p' }, { turned: 'p', kept: 'p', other: 'f' }, undefined],
 ])('%s', (_, tomorrow, later, detail) => {
-  const bomb = findClockBombs(LISTS, { tomorrow: runsOf(tomorrow), later: runsOf(later) })
+  const bomb = rejectClockBombs(LISTS, { tomorrow: runsOf(tomorrow), later: runsOf(later) })
   expect(bomb).toEqual(detail === undefined ? undefined : { kind: 'rejected', reason: 'clock_bomb', detail })
 })
 

@@ -182,8 +182,8 @@ export function listExecutionConcerns({ passToPass, guards }: TestLists): string
 /** Runs with the fix, by a clock that shows tomorrow and by one that shows a day years from now. */
 type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRun[] }
 
-/** Finds tests that pass tomorrow but on no later day: their result depends on the date. */
-export function findClockBombs(lists: TestLists, { tomorrow, later }: ClockRuns): StageRejection | undefined {
+/** Rejects tests that pass tomorrow but on no later day: their result depends on the date. */
+export function rejectClockBombs(lists: TestLists, { tomorrow, later }: ClockRuns): StageRejection | undefined {
   const passes = (id: string) => (run: SuiteRun) => statusOf(run, id) === 'passed'
   const bombs = listRequired(lists).filter((id) => tomorrow.every(passes(id)) && !later.some(passes(id)))
   return bombs.length === 0 ? undefined : rejectTests('clock_bomb', 'These tests fail on a later day:', bombs)
