@@ -58,39 +58,24 @@ function requireDecidable(
   rowsById: ReadonlyMap<string, rows.TaskRow>,
   mode: DecisionMode,
 ): void {
-  const listInvalid = (isWrong: (row: rows.TaskRow | undefined, input: DecisionInput) => boolean) =>
-    inputs.flatMap((input, index) => (isWrong(rowsById.get(input.taskId), input) ? [{ input, index }] : []))
-  refuse(
-    invalidRequest,
-    listInvalid((row) => row === undefined).map(({ index }) =>
-      toFieldError(mode, index, 'taskId', 'unknown_task', 'Task not found in this batch'),
-    ),
+  const refuseIf = (kind: ProblemKind, field: 'taskId' | 'digest', code: string, findFault: FindFault) =>
+    refuse(
+      kind,
+      inputs.flatMap((input, index) => {
+        const fault = findFault(input, rowsById.get(input.taskId))
+        return fault === undefined ? [] : [toFieldError(mode, index, field, code, fault)]
+      }),
+    )
+  refuseIf(invalidRequest, 'taskId', 'unknown_task', (_, row) => (row ? undefined : 'Task not found in this batch'))
+  refuseIf(taskNotReady, 'taskId', taskNotReady.code, ({ taskId }, row) =>
+    row?.state === 'ready' ? undefined : `${taskId} is ${row?.state}; only a ready task can be decided on.`,
   )
-  refuse(
-    taskNotReady,
-    listInvalid((row) => row?.state !== 'ready').map(({ index, input }) =>
-      toFieldError(
-        mode,
-        index,
-        'taskId',
-        taskNotReady.code,
-        `${input.taskId} is ${rowsById.get(input.taskId)?.state}; only a ready task can be decided on.`,
-      ),
-    ),
-  )
-  refuse(
-    taskChanged,
-    listInvalid((row, { digest }) => row?.digest !== digest).map(({ index, input }) =>
-      toFieldError(
-        mode,
-        index,
-        'digest',
-        taskChanged.code,
-        `${input.taskId} has changed: its digest is now ${rowsById.get(input.taskId)?.digest}. Review it again.`,
-      ),
-    ),
+  refuseIf(taskChanged, 'digest', taskChanged.code, ({ taskId, digest }, row) =>
+    row?.digest === digest ? undefined : `${taskId} has changed: its digest is now ${row?.digest}. Review it again.`,
   )
 }
+
+type FindFault = (input: DecisionInput, row: rows.TaskRow | undefined) => string | undefined
 
 /** Bulk approval skips individual review, so tasks with warnings must be decided one by one. */
 function requireNoWarnings(inputs: readonly DecisionInput[], rowsById: ReadonlyMap<string, rows.TaskRow>): void {

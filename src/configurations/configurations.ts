@@ -127,21 +127,30 @@ export async function readConfiguration(
   name: string,
   version?: number,
 ): Promise<Configuration> {
-  const reference = version === undefined ? name : `${name}@${version}`
-  const configuration = await findConfiguration(deps, workspaceId, reference)
-  if (!configuration) throw new Problem(notFound, `Configuration ${reference} not found`)
-  return configuration
+  const configuration = await findVersion(deps, workspaceId, name, version)
+  if (configuration) return configuration
+  throw new Problem(notFound, `Configuration ${version === undefined ? name : `${name}@${version}`} not found`)
 }
 
-/** Finds a configuration by `name`, which means its newest version, or by `name@version`. */
-export async function findConfiguration(
-  { db, blobs }: ConfigurationDeps,
+/** Finds a configuration by `name` or `name@version`. */
+export function findConfiguration(
+  deps: ConfigurationDeps,
   workspaceId: string,
   reference: string,
 ): Promise<Configuration | undefined> {
   const [name = '', version] = reference.split('@')
+  return findVersion(deps, workspaceId, name, version === undefined ? undefined : Number(version))
+}
+
+/** Finds a version of a configuration, by default the newest. */
+async function findVersion(
+  { db, blobs }: ConfigurationDeps,
+  workspaceId: string,
+  name: string,
+  version: number | undefined,
+): Promise<Configuration | undefined> {
   const versions = await rows.listVersions(db, workspaceId, name)
-  const row = version === undefined ? versions[0] : versions.find((each) => each.version === Number(version))
+  const row = version === undefined ? versions[0] : versions.find((each) => each.version === version)
   return row && { ...toIdentity(row), ...(await readContent(blobs, row.digest)) }
 }
 
