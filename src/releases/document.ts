@@ -1,5 +1,5 @@
 import { averageUsd, toUsd } from '../platform/usd.ts'
-import { isShownWorse, toTracks } from '../statistics/paired.ts'
+import { alignScores, isShownWorse } from '../statistics/paired.ts'
 import {
   choosePicks,
   computeFrontier,
@@ -60,11 +60,11 @@ export const toSettingNames = (result: SettingResult) => {
 function buildPicks(chosen: readonly SettingResult[], frontier: readonly string[]): SettingPick[] {
   const byId = new Map(chosen.map((result) => [result.id, result]))
   const candidates = frontier.flatMap((id) => byId.get(id) ?? [])
-  const tracks = toTracks(candidates.map(toScores))
-  const findTrack = (id: string) => tracks[frontier.indexOf(id)]
+  const scores = alignScores(candidates.map(toScores))
+  const findScores = (id: string) => scores[frontier.indexOf(id)]
   const isWorse = (id: string, than: string): boolean => {
-    const own = findTrack(id)
-    const other = findTrack(than)
+    const own = findScores(id)
+    const other = findScores(than)
     return own !== undefined && other !== undefined && isShownWorse(own, other)
   }
   const numbers = candidates.map((each) => ({ id: each.id, tasks: each.cells.length, passed: countPassed(each) }))

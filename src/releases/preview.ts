@@ -4,7 +4,7 @@ import { invalidRequest, Problem } from '../platform/problem.ts'
 import { averageUsd, toUsd } from '../platform/usd.ts'
 import { GITHUB } from '../repos/github.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
-import { estimateDifference, toTracks } from '../statistics/paired.ts'
+import { alignScores, estimateDifference } from '../statistics/paired.ts'
 import { hasSeveralWorkspaces, LOCAL } from '../workspaces/workspaces.ts'
 import { countPassed, isComplete, listTasks, type SettingResult, sumCostMicros } from './aggregate.ts'
 import { buildContent, buildDisclosure, type ReleaseContent, toSettingNames } from './document.ts'
@@ -150,7 +150,7 @@ function toPreviewSetting(result: SettingResult, content: ReleaseContent, tasks:
 
 function comparePairs(chosen: readonly SettingResult[], frontier: readonly string[]): SettingPair[] {
   const onFrontier = frontier.flatMap((id) => chosen.filter((each) => each.id === id))
-  const tracks = toTracks(onFrontier.map(toScores))
+  const tracks = alignScores(onFrontier.map(toScores))
   return tracks.flatMap((first, index) =>
     tracks.slice(index + 1).flatMap((second, offset): SettingPair[] => {
       const estimate = estimateDifference(first, second)

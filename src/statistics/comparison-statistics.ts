@@ -63,7 +63,7 @@ function sumResults({ trials, passes, passed, micros }: SettingResults) {
 /** Estimates the frontier probabilities of the settings that have every scored task, by position. */
 function computeFrontierProbabilities(all: readonly SettingResults[]): Map<string, number> {
   const tasks = Array.from(all[0]?.trials.keys() ?? []).filter((task) => all.some(({ trials }) => trials[task]))
-  const tracks = all.flatMap(({ trials, passed, micros }, index) => {
+  const completeSettings = all.flatMap(({ trials, passed, micros }, index) => {
     const isComplete = tasks.every((task) => trials[task] && !Number.isNaN(micros[task]))
     if (!isComplete) return []
     return [
@@ -74,7 +74,7 @@ function computeFrontierProbabilities(all: readonly SettingResults[]): Map<strin
       },
     ]
   })
-  return estimateFrontierProbabilities(tracks, hashResults(all))
+  return estimateFrontierProbabilities(completeSettings, hashResults(all))
 }
 
 function hashResults(all: readonly SettingResults[]): string {

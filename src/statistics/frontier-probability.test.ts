@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type BootstrapTrack, estimateFrontierProbabilities, listFrontier } from './frontier.ts'
+import { type BootstrapResults, estimateFrontierProbabilities, listFrontier } from './frontier.ts'
 
 const SEED = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
-const track = (id: string, passed: string, micros: readonly number[]): BootstrapTrack => ({
+const track = (id: string, passed: string, micros: readonly number[]): BootstrapResults => ({
   id,
   passed: [...passed].map((sign) => sign === '+'),
   micros,
 })
-const probabilities = (...tracks: BootstrapTrack[]) => Object.fromEntries(estimateFrontierProbabilities(tracks, SEED))
+const probabilities = (...tracks: BootstrapResults[]) => Object.fromEntries(estimateFrontierProbabilities(tracks, SEED))
 
 test('with a single task every draw is equal, so that the frontier rule alone decides', () => {
   const tracks = fc.uniqueArray(
@@ -30,7 +30,7 @@ test('with a single task every draw is equal, so that the frontier rule alone de
   )
 })
 
-test.each<[guarantee: string, tracks: BootstrapTrack[], expected: Record<string, number>]>([
+test.each<[guarantee: string, tracks: BootstrapResults[], expected: Record<string, number>]>([
   ['exact ties stay together', [track('a', '+-+', [1, 2, 3]), track('b', '+-+', [1, 2, 3])], { a: 1, b: 1 }],
   [
     'of equal accuracy the dearer one is beaten unless the draw makes them tie',

@@ -29,8 +29,8 @@ type Fraction = [numerator: number, denominator: number]
 const compareFractions = ([a, b]: Fraction, [c, d]: Fraction): number =>
   Number(BigInt(a) * BigInt(d) - BigInt(c) * BigInt(b))
 
-/** Results of a setting per task. All tracks contain the same tasks in the same order. */
-export type BootstrapTrack = { id: string; passed: readonly boolean[]; micros: readonly number[] }
+/** Results of a setting per task. All settings have the same tasks in the same order. */
+export type BootstrapResults = { id: string; passed: readonly boolean[]; micros: readonly number[] }
 
 /** Number of bootstrap samples. */
 export const DRAWS = 1000
@@ -39,21 +39,21 @@ export const DRAWS = 1000
  * Estimates how often each setting is on the frontier when tasks are resampled with replacement (bootstrap), with the same
  * draws for all settings. The seed makes the result reproducible.
  */
-export function estimateFrontierProbabilities(tracks: readonly BootstrapTrack[], seed: string): Map<string, number> {
-  const taskCount = tracks[0]?.passed.length ?? 0
-  const counts = tracks.map(() => 0)
+export function estimateFrontierProbabilities(all: readonly BootstrapResults[], seed: string): Map<string, number> {
+  const taskCount = all[0]?.passed.length ?? 0
+  const counts = all.map(() => 0)
   const next = createGenerator(seed)
-  const rows = tracks.map((track, index) => ({
+  const rows = all.map((results, index) => ({
     index,
-    passed: Float64Array.from(track.passed, Number),
-    micros: Float64Array.from(track.micros),
+    passed: Float64Array.from(results.passed, Number),
+    micros: Float64Array.from(results.micros),
   }))
   for (let draw = 0; draw < DRAWS && taskCount > 0; draw++) {
     const drawn = drawTasks(next, taskCount)
     const points = rows.map((row) => sumDraw(row, drawn))
     for (const index of listUnbeaten(points)) counts[index] = (counts[index] ?? 0) + 1
   }
-  return new Map(tracks.map(({ id }, index) => [id, (counts[index] ?? 0) / DRAWS]))
+  return new Map(all.map(({ id }, index) => [id, (counts[index] ?? 0) / DRAWS]))
 }
 
 type TaskWeights = { tasks: Uint32Array; weights: Float64Array }

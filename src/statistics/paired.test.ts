@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  type AlignedScores,
+  alignScores,
   computeReliability,
   estimateDifference,
   isShownWorse,
   type Score,
   type Scores,
-  type ScoreTrack,
   testDifference,
-  toTracks,
 } from './paired.ts'
 import { computeRanks } from './pairs.ts'
 import { oneSidedPValue, quantile, twoSidedPValue } from './student.ts'
@@ -21,8 +21,8 @@ const scores = (...tasks: (string | undefined)[]): Scores =>
     ),
   )
 
-function tracks(a: Scores, b: Scores): [ScoreTrack, ScoreTrack] {
-  const [first, second] = toTracks([a, b])
+function tracks(a: Scores, b: Scores): [AlignedScores, AlignedScores] {
+  const [first, second] = alignScores([a, b])
   if (!first || !second) throw new Error('There are two tracks.')
   return [first, second]
 }
@@ -111,7 +111,7 @@ test('a setting is not better than one with identical results', () => {
 })
 
 test('tasks have the same index in all tracks, and a missing task is NaN', () => {
-  const found = toTracks([
+  const found = alignScores([
     new Map([['x', { trials: 2, passes: 1 }]]),
     new Map([
       ['y', { trials: 4, passes: 1 }],
@@ -126,7 +126,7 @@ test('tasks have the same index in all tracks, and a missing task is NaN', () =>
     [2, 0],
     [3, 4],
   ])
-  expect(toTracks([])).toEqual([])
+  expect(alignScores([])).toEqual([])
 })
 
 /** All pairs of settings that were tested, the surest first, each as winner and loser. */

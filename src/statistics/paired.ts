@@ -32,27 +32,28 @@ function testPair({ tasks, sum, squares, attempts }: GapSums): PairedTest | unde
   return { mean, t: mean / error, error, degrees }
 }
 
-/** Pass shares and trials of a setting. All tracks have the same task at the same index. A missing task has the share NaN. */
-export type ScoreTrack = { shares: Float64Array; trials: Float64Array }
+/** Pass shares and trials of a setting, with the same task at the same index in all settings. A missing share is NaN. */
+export type AlignedScores = { shares: Float64Array; trials: Float64Array }
 
-export function toTracks(all: readonly Scores[]): ScoreTrack[] {
+/** Puts the scores of all settings into arrays with the same task at the same index. */
+export function alignScores(all: readonly Scores[]): AlignedScores[] {
   const indexes = new Map<string, number>()
   for (const scores of all) for (const task of scores.keys()) if (!indexes.has(task)) indexes.set(task, indexes.size)
   return all.map((scores) => {
-    const track = { shares: new Float64Array(indexes.size).fill(Number.NaN), trials: new Float64Array(indexes.size) }
+    const aligned = { shares: new Float64Array(indexes.size).fill(Number.NaN), trials: new Float64Array(indexes.size) }
     for (const [task, { passes, trials }] of scores) {
       const index = indexes.get(task) ?? 0
-      track.shares[index] = passes / trials
-      track.trials[index] = trials
+      aligned.shares[index] = passes / trials
+      aligned.trials[index] = trials
     }
-    return track
+    return aligned
   })
 }
 
 /** Sums of the differences in pass share over the tasks that both settings have; `attempts` is the minimum of trials. */
 type GapSums = { tasks: number; sum: number; squares: number; wins: number; losses: number; attempts: number }
 
-function sumGaps(a: ScoreTrack, b: ScoreTrack): GapSums {
+function sumGaps(a: AlignedScores, b: AlignedScores): GapSums {
   let [tasks, sum, squares, wins, losses, attempts] = [0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]
   for (let index = 0; index < a.shares.length; index++) {
     const gap = (a.shares[index] ?? 0) - (b.shares[index] ?? 0)
@@ -68,7 +69,7 @@ function sumGaps(a: ScoreTrack, b: ScoreTrack): GapSums {
 }
 
 /** Estimates the difference with its 95 % interval. Undefined below five tasks. */
-export function estimateDifference(a: ScoreTrack, b: ScoreTrack): Difference | undefined {
+export function estimateDifference(a: AlignedScores, b: AlignedScores): Difference | undefined {
   const sums = sumGaps(a, b)
   const tested = testPair(sums)
   return tested && toDifference(sums, tested)
@@ -92,7 +93,7 @@ function toDifference(sums: GapSums, tested: PairedTest): Difference {
 export type MeasuredDifference = Difference & { centre: number; error: number; degrees: number; probability: number }
 
 /** Estimates and tests the difference in one pass. Undefined below five tasks. */
-export function measureDifference(a: ScoreTrack, b: ScoreTrack): MeasuredDifference | undefined {
+export function measureDifference(a: AlignedScores, b: AlignedScores): MeasuredDifference | undefined {
   const sums = sumGaps(a, b)
   const tested = testPair(sums)
   if (!tested) return undefined
@@ -101,13 +102,16 @@ export function measureDifference(a: ScoreTrack, b: ScoreTrack): MeasuredDiffere
 }
 
 /** Returns the two-sided p-value of the difference and its direction. Undefined below five tasks. */
-export function testDifference(a: ScoreTrack, b: ScoreTrack): { probability: number; isBetter: boolean } | undefined {
+export function testDifference(
+  a: AlignedScores,
+  b: AlignedScores,
+): { probability: number; isBetter: boolean } | undefined {
   const tested = testPair(sumGaps(a, b))
   return tested && { probability: twoSidedPValue(tested.t, tested.degrees), isBetter: tested.mean > 0 }
 }
 
 /** True if `a` is significantly less accurate than `b`: one-sided, at 5 %. */
-export function isShownWorse(a: ScoreTrack, b: ScoreTrack): boolean {
+export function isShownWorse(a: AlignedScores, b: AlignedScores): boolean {
   const tested = testPair(sumGaps(a, b))
   return tested !== undefined && oneSidedPValue(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL
 }

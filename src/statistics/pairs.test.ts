@@ -10,8 +10,8 @@ import {
   measurePair,
   type SettingResults,
   selectSignificant,
+  toAlignedScores,
   toOutcome,
-  toScoreTrack,
 } from './pairs.ts'
 
 /** One character per task: `+` passed, `-` failed, `.` no result. Every task costs the same. */
@@ -86,7 +86,7 @@ test('a difference equals the paired estimate, and flipping twice changes nothin
       const [a, b] = [results(one), results(other)]
       const [pair] = comparePairs([a, b])
       if (!pair) throw new Error('One pair expected')
-      const expected = estimateDifference(toScoreTrack(a), toScoreTrack(b))
+      const expected = estimateDifference(toAlignedScores(a), toAlignedScores(b))
       expect(pair.difference === undefined).toBe(expected === undefined)
       if (expected) expect(pair.difference).toMatchObject(expected)
       expect(pair.wonByA + pair.wonByB + pair.both + pair.neither).toBe(pair.tasks)
@@ -155,7 +155,7 @@ test('a pair that cannot be measured does not count in the correction for severa
 
 test('a pair is measured the same with and without prepared scores', () => {
   const [a, b] = [results('++++++-+'), results('+--+-+--')]
-  const prepared = measurePair({ results: a, track: toScoreTrack(a) }, { results: b, track: toScoreTrack(b) })
+  const prepared = measurePair({ results: a, scores: toAlignedScores(a) }, { results: b, scores: toAlignedScores(b) })
   expect(measurePair({ results: a }, { results: b })).toEqual(prepared)
 })
 

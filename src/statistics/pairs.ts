@@ -1,11 +1,11 @@
 import { estimateMean, type MeanInterval } from './intervals.ts'
 import {
+  type AlignedScores,
+  alignScores,
   type MeasuredDifference,
   measureDifference,
   type Scores,
-  type ScoreTrack,
   testDifference,
-  toTracks,
 } from './paired.ts'
 
 /** Results of one setting with one element per task. Tasks have the same index in all settings of a comparison. */
@@ -42,12 +42,16 @@ type UndecidedPair = Omit<PairStatistics, 'verdict'>
 
 /** Compares all pairs of settings, each once, with `a` before `b`. Verdicts are corrected for the number of pairs (Holm). */
 export function comparePairs(all: readonly SettingResults[]): PairStatistics[] {
-  const tracks = all.map(toScoreTrack)
+  const alignedScores = all.map(toAlignedScores)
   return decideVerdicts(
     all.flatMap((first, a) =>
       all.slice(a + 1).map((second, offset): UndecidedPair => {
         const b = a + 1 + offset
-        return { a, b, ...measurePair({ results: first, track: tracks[a] }, { results: second, track: tracks[b] }) }
+        return {
+          a,
+          b,
+          ...measurePair({ results: first, scores: alignedScores[a] }, { results: second, scores: alignedScores[b] }),
+        }
       }),
     ),
   )
@@ -68,17 +72,17 @@ function toVerdict(difference: MeasuredDifference | undefined, significant: Read
   return difference.centre > 0 ? 'better' : 'worse'
 }
 
-export const toScoreTrack = ({ passes, trials }: SettingResults): ScoreTrack => ({
+export const toAlignedScores = ({ passes, trials }: SettingResults): AlignedScores => ({
   shares: passes.map((count, task) => count / (trials[task] ?? 0)),
   trials,
 })
 
-/** One setting of a pair. `track` are the scores in `results`, if the caller has computed them already. */
-type PairSide = { results: SettingResults; track?: ScoreTrack | undefined }
+/** One setting of a pair. `scores` are those of `results`, if the caller has computed them already. */
+type PairSide = { results: SettingResults; scores?: AlignedScores | undefined }
 
 /** Measures two settings whose tasks have the same index. */
 export function measurePair(a: PairSide, b: PairSide) {
-  const difference = measureDifference(a.track ?? toScoreTrack(a.results), b.track ?? toScoreTrack(b.results))
+  const difference = measureDifference(a.scores ?? toAlignedScores(a.results), b.scores ?? toAlignedScores(b.results))
   return { ...countPair(a.results, b.results), difference, cost: measureCost(a.results, b.results) }
 }
 
@@ -192,9 +196,9 @@ export function countRanks(settings: number, claims: readonly RankClaim[]): Rank
 }
 
 function listClaims(all: readonly Scores[]): RankClaim[] {
-  const tracks = toTracks(all)
-  const tested = tracks.flatMap((a, first) =>
-    tracks.slice(first + 1).flatMap((b, offset) => {
+  const alignedScores = alignScores(all)
+  const tested = alignedScores.flatMap((a, first) =>
+    alignedScores.slice(first + 1).flatMap((b, offset) => {
       const difference = testDifference(a, b)
       if (!difference) return []
       const second = first + 1 + offset

@@ -62,9 +62,9 @@ test('the generator is deterministic and uniform', () => {
 })
 
 const inPair =
-  <T>(ask: (a: paired.ScoreTrack, b: paired.ScoreTrack) => T) =>
+  <T>(ask: (a: paired.AlignedScores, b: paired.AlignedScores) => T) =>
   (a: paired.Scores, b: paired.Scores): T => {
-    const [first, second] = paired.toTracks([a, b])
+    const [first, second] = paired.alignScores([a, b])
     if (!first || !second) throw new Error('Two go in and two come out.')
     return ask(first, second)
   }

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { createGenerator } from '../../../src/statistics/frontier.ts'
 import { computeWilsonInterval } from '../../../src/statistics/intervals.ts'
 import {
+  type AlignedScores,
+  alignScores,
   estimateDifference,
   type Score,
   type Scores,
-  type ScoreTrack,
-  toTracks,
 } from '../../../src/statistics/paired.ts'
 import { computeRanks } from '../../../src/statistics/pairs.ts'
 
@@ -100,14 +100,14 @@ export function pairCoverage({ tasks, attempts, mean }: World, gap: number, draw
 }
 
 /** Simulates two settings. The better one solves a share of what the other fails, which adds up to the gap. */
-function simulateTwoSettings(uniform: Random, { tasks, attempts, mean }: World, gap: number): ScoreTrack[] {
+function simulateTwoSettings(uniform: Random, { tasks, attempts, mean }: World, gap: number): AlignedScores[] {
   const lift = gap / (1 - mean)
   const all = Array.from({ length: tasks }, (_, place) => {
     const chance = beta(uniform, mean * CONCENTRATION, (1 - mean) * CONCENTRATION)
     const better = simulateTask(uniform, chance + lift * (1 - chance), attempts)
     return [String(place), better, simulateTask(uniform, chance, attempts)] as const
   })
-  return toTracks([new Map(all.map(([task, a]) => [task, a])), new Map(all.map(([task, , b]) => [task, b]))])
+  return alignScores([new Map(all.map(([task, a]) => [task, a])), new Map(all.map(([task, , b]) => [task, b]))])
 }
 
 /** Simulates equally accurate settings: returns how often the ranks claim a difference, in percent. */
