@@ -52,7 +52,8 @@ const trial = createRoute({
   component: lazyRouteComponent(() => import('./trials/trial-page.tsx'), 'TrialPage'),
 })
 
-const validatePair = ({ a, b }: Record<string, unknown>): { a?: string; b?: string } => ({
+/** Keeps the ids of the two settings that the page of a pair compares. */
+const parsePairSearch = ({ a, b }: Record<string, unknown>): { a?: string; b?: string } => ({
   ...(typeof a === 'string' ? { a } : {}),
   ...(typeof b === 'string' ? { b } : {}),
 })
@@ -60,28 +61,28 @@ const loadPair = () => import('./comparisons/pair-page.tsx')
 const benchmarkPair = createRoute({
   getParentRoute: getRoot,
   path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/pair',
-  validateSearch: validatePair,
+  validateSearch: parsePairSearch,
   component: lazyRouteComponent(loadPair, 'PairPage'),
 })
 const repositoryPair = createRoute({
   getParentRoute: getRoot,
   path: '/repos/$owner/$name/comparisons/$comparisonId/pair',
-  validateSearch: validatePair,
+  validateSearch: parsePairSearch,
   component: lazyRouteComponent(loadPair, 'PairPage'),
 })
 
-const validateTask = ({ task }: Record<string, unknown>): { task: string } => ({ task: String(task ?? '') })
+const parseTaskSearch = ({ task }: Record<string, unknown>): { task: string } => ({ task: String(task ?? '') })
 const loadTask = () => import('./comparisons/task-page.tsx')
 const benchmarkTask = createRoute({
   getParentRoute: getRoot,
   path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/task',
-  validateSearch: validateTask,
+  validateSearch: parseTaskSearch,
   component: lazyRouteComponent(loadTask, 'TaskPage'),
 })
 const repositoryTask = createRoute({
   getParentRoute: getRoot,
   path: '/repos/$owner/$name/comparisons/$comparisonId/task',
-  validateSearch: validateTask,
+  validateSearch: parseTaskSearch,
   component: lazyRouteComponent(loadTask, 'TaskPage'),
 })
 
@@ -98,6 +99,7 @@ const repository = createRoute({
 const review = createRoute({
   getParentRoute: getRoot,
   path: '/repos/$owner/$name/batches/$runId/review',
+  // The router parses an id of digits as a number.
   validateSearch: ({ task }: Record<string, unknown>): { task?: string } =>
     typeof task === 'string' || typeof task === 'number' ? { task: String(task) } : {},
   component: lazyRouteComponent(() => import('./repositories/review-page.tsx'), 'ReviewPage'),
@@ -218,8 +220,8 @@ export const router = createRouter({
   defaultErrorComponent: FailedPage,
 })
 
-/** Starts to load the code of the page at this address, while the session is read. */
-export function loadPage(): void {
+/** Starts loading the code of the page at the current address, before the session is known. */
+export function preloadPage(): void {
   for (const { routeId } of router.matchRoutes(router.latestLocation))
     void router.loadRouteChunk(router.routesById[routeId as keyof typeof router.routesById])
 }

@@ -12,7 +12,7 @@ import {
 import type { Endpoint, Params, Progress, Reply } from '../../../src/platform/http/endpoint.ts'
 import type { Session } from '../../../src/workspaces/schema.ts'
 
-/** Input of a call. The workspace of the session is added. */
+/** Input of a call without the workspace, which the client adds to the path. */
 export type ApiInput<E extends Endpoint> = Omit<CallInput<E>, 'params'> & { params?: Omit<Params<E>, 'org'> }
 export type ApiBody<E extends Endpoint> = Reply<E>['body']
 export type FileEndpoint = Endpoint & { download: true }
@@ -40,20 +40,21 @@ export function createApi({ org, csrfToken }: Session) {
     ): Promise<ApiBody<E>> {
       return callWithProgress(options, endpoint, addWorkspace(input), onProgress)
     },
-    /** Starts the download of a file. Read the body of the response. */
+    /** Starts the download of a file. The body of the response streams its content. */
     openFile<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>, signal?: AbortSignal): Promise<Response> {
       return openDownload(options, endpoint, addWorkspace(input), signal)
     },
-    /** Address of a file or a page, for a link or a frame. The service sends files as attachments. */
-    fileUrl<const E extends Endpoint>(endpoint: E, input: ApiInput<E>): string {
+    /** Returns the address of a file or a page, for a link or a frame. The service sends files as attachments. */
+    urlOf<const E extends Endpoint>(endpoint: E, input: ApiInput<E>): string {
       return buildUrl(options.url, endpoint, addWorkspace(input) as CallInput<Endpoint>).href
     },
+    /** Opens an event stream. With `lastId`, it continues after the event with that id. */
     stream<const E extends EventEndpoint>(
       endpoint: E,
       input: ApiInput<E>,
-      position: { signal: AbortSignal; lastId: string | undefined },
+      streamOptions: { signal: AbortSignal; lastId: string | undefined },
     ) {
-      return streamEvents(options, endpoint, addWorkspace(input), position)
+      return streamEvents(options, endpoint, addWorkspace(input), streamOptions)
     },
   }
 }
@@ -69,7 +70,7 @@ const createFetch =
     return fetch(target, { ...init, headers })
   }
 
-/** Returns true if the session has ended and the reader must sign in again. */
+/** Returns true if the session has ended, so that the user must sign in again. */
 export const isSignedOut = (error: unknown): boolean => error instanceof ProblemReceived && error.problem.status === 401
 
 /** Returns true if the same request may succeed later. */

@@ -12,10 +12,16 @@ export function useApi(): Api {
 }
 
 type ReadOptions<T> = {
+  /** Reads again at this interval. */
   refetchMs?: number | undefined
+  /** If false, nothing is read. */
   enabled?: boolean | undefined
+  /** Shows the previous result while the result for a new input loads. */
   keepPrevious?: boolean
-  /** If false, the component neither reads again nor renders new results. If set at all, results stay in the cache. */
+  /**
+   * If false, the component neither reads again nor renders new results, for example while it is out of view. A read
+   * that sets this option stays in the cache, so that it can be resumed.
+   */
   subscribed?: boolean
   /** Returns the part of the result that is shown. The component is not rendered again if that part is the same. */
   select?: (data: T) => T
@@ -32,13 +38,14 @@ export function useRead<const E extends Endpoint>(
   options: ReadOptions<ApiBody<E>> = {},
 ): UseQueryResult<ApiBody<E>> {
   const api = useApi()
+  const staysInCache = options.subscribed !== undefined
   return useQuery({
     queryKey: toQueryKey(endpoint, input),
     queryFn: () => api.call(endpoint, input),
     refetchInterval: options.refetchMs ?? false,
     enabled: options.enabled ?? true,
     subscribed: options.subscribed ?? true,
-    ...(options.subscribed === undefined ? {} : { gcTime: Number.POSITIVE_INFINITY }),
+    ...(staysInCache ? { gcTime: Number.POSITIVE_INFINITY } : {}),
     ...(options.select ? { select: options.select as (data: unknown) => unknown } : {}),
     ...(options.keepPrevious ? { placeholderData: keepPreviousData } : {}),
   }) as UseQueryResult<ApiBody<E>>

@@ -10,13 +10,13 @@ import { ProblemNote } from '../components/problem-note.tsx'
 import { addBenchmark, listBenchmarks } from '../endpoints.gen.ts'
 import { FindingsList } from './findings-list.tsx'
 
-/** Adds a dataset of a registry, with the progress of its download and check. */
+/** A form that adds a dataset from a registry and shows the progress of download and safety check. */
 export function AddBenchmarkForm() {
   const api = useApi()
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const { add: proposed = '' } = useSearch({ from: '/benchmarks' })
-  const [reference, setReference] = useState(proposed)
+  const { add: proposedReference = '' } = useSearch({ from: '/benchmarks' })
+  const [reference, setReference] = useState(proposedReference)
   const [calibrate, setCalibrate] = useState(true)
   const [progress, setProgress] = useState<AddProgress>()
   const add = useMutation({
@@ -65,7 +65,7 @@ export function AddBenchmarkForm() {
   )
 }
 
-/** Returns the findings of a refusal by the safety check. */
+/** Returns the findings because of which the safety check refused a dataset. Empty for other errors. */
 function listFindings(error: unknown): BenchmarkFinding[] {
   if (!(error instanceof ProblemReceived) || !('findings' in error.problem)) return []
   const { findings } = error.problem

@@ -22,7 +22,7 @@ const REFRESH_MS = 5000
 /** A benchmark: what the safety check and the calibration found, its tasks, and the comparisons on it. */
 export function BenchmarkPage() {
   const params = useParams({ from: ROUTE })
-  const { task } = useSearch({ from: ROUTE })
+  const { task: openTask } = useSearch({ from: ROUTE })
   const benchmark = useRead(readBenchmark, { params }, { refetchMs: REFRESH_MS })
   const comparisons = useRead(inBenchmark.list, { params, query: { limit: 50 } })
   const name = `${params.datasetOrg}/${params.dataset}`
@@ -54,8 +54,8 @@ export function BenchmarkPage() {
       <Loaded query={benchmark}>
         {({ taskList, check }) => (
           <>
-            <TasksCard tasks={taskList} warnings={check.warnings} chosen={task} />
-            {task !== undefined && <TaskFilesCard key={task} name={task} />}
+            <TasksCard tasks={taskList} warnings={check.warnings} openTask={openTask} />
+            {openTask !== undefined && <TaskFilesCard key={openTask} taskName={openTask} />}
             {check.warnings.length > 0 && (
               <Card title="Warnings of the safety check">
                 <FindingsList findings={check.warnings} />
@@ -108,9 +108,10 @@ function BenchmarkControls({ benchmark }: { benchmark: Benchmark }) {
     onDone: () => void navigate({ to: '/benchmarks' }),
   })
   if (!useHasPermission('write')) return null
+  const isCalibrated = (calibration?.done ?? 0) >= tasks
   return (
     <>
-      {(calibration?.done ?? 0) < tasks && (
+      {!isCalibrated && (
         <button
           type="button"
           className="button"
@@ -137,10 +138,10 @@ type TasksCardProps = {
   tasks: readonly BenchmarkTask[]
   warnings: Benchmark['check']['warnings']
   /** Name of the task whose files are shown. */
-  chosen: string | undefined
+  openTask: string | undefined
 }
 
-function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
+function TasksCard({ tasks, warnings, openTask }: TasksCardProps) {
   const params = useParams({ from: ROUTE })
   const warningsByTask = Map.groupBy(warnings, ({ task }) => task)
   return (
@@ -154,12 +155,12 @@ function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
                 params={params}
                 search={{ task: name }}
                 resetScroll={false}
-                aria-current={name === chosen ? 'true' : undefined}
+                aria-current={name === openTask ? 'true' : undefined}
               >
                 <bdi>{replaceUnsafeCharacters(name)}</bdi>
               </Link>
             </td>
-            <td>{calibration?.verifyMode ?? (calibration?.error ? '' : '–')}</td>
+            <td>{formatVerifyMode(calibration)}</td>
             <td>
               <StrengthCell calibration={calibration} />
             </td>
@@ -170,6 +171,12 @@ function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
       </DataTable>
     </Card>
   )
+}
+
+/** Formats the verify mode. Empty after an error, which the column of the strength shows. */
+function formatVerifyMode(calibration: BenchmarkTask['calibration']): string {
+  if (calibration?.error) return calibration.verifyMode ?? ''
+  return calibration?.verifyMode ?? '–'
 }
 
 const STRENGTH_MARKS = { weak: '! weak', standard: '✓ standard', strong: '✓ strong' } as const

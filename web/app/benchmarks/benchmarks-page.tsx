@@ -42,9 +42,12 @@ export function BenchmarksPage() {
   )
 }
 
+const VERSION_LENGTH_MAX = 40
+
 function BenchmarkRow({ benchmark }: { benchmark: Benchmark }) {
   const { datasetOrg, dataset, ref, resolvedRef, tasks, check, addedAt } = benchmark
   const name = `${datasetOrg}/${dataset}`
+  const version = ref === resolvedRef ? ref : `${ref} (${resolvedRef})`
   return (
     <tr>
       <td>
@@ -53,7 +56,7 @@ function BenchmarkRow({ benchmark }: { benchmark: Benchmark }) {
         </Link>
       </td>
       <td>
-        <bdi>{replaceUnsafeCharacters(ref === resolvedRef ? ref : `${ref} (${resolvedRef})`).slice(0, 40)}</bdi>
+        <bdi>{replaceUnsafeCharacters(version).slice(0, VERSION_LENGTH_MAX)}</bdi>
       </td>
       <td className="number">{tasks}</td>
       <td className="number">{check.warnings.length}</td>

@@ -3,9 +3,12 @@ import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 
 const FINDINGS_SHOWN_MAX = 200
 
-/** Findings of the safety check by task. Those that block come first. */
+/** Lists findings of the safety check, each with its task. Findings that block the dataset come first. */
 export function FindingsList({ findings }: { findings: readonly BenchmarkFinding[] }) {
-  const sorted = findings.toSorted((a, b) => Number(a.severity === 'warn') - Number(b.severity === 'warn'))
+  const sorted = [
+    ...findings.filter(({ severity }) => severity === 'block'),
+    ...findings.filter(({ severity }) => severity !== 'block'),
+  ]
   return (
     <ul className="rows small" aria-label="Findings of the safety check">
       {sorted.slice(0, FINDINGS_SHOWN_MAX).map(({ task, rule, severity, path, detail }) => (

@@ -9,22 +9,22 @@ import { listBenchmarkTaskFiles, readBenchmarkTaskFile } from '../endpoints.gen.
 
 const ROUTE = '/benchmarks/$datasetOrg/$dataset'
 
-/** The files of a task as they were checked. `name` is `org/name`. */
-export function TaskFilesCard({ name }: { name: string }) {
+/** The files of a task as they were checked. `taskName` is `org/name`. */
+export function TaskFilesCard({ taskName }: { taskName: string }) {
   const benchmark = useParams({ from: ROUTE })
-  const [taskOrg = '', task = ''] = name.split('/')
+  const [taskOrg = '', task = ''] = taskName.split('/')
   const params = { ...benchmark, taskOrg, task }
-  const listed = useRead(listBenchmarkTaskFiles, { params })
+  const taskFiles = useRead(listBenchmarkTaskFiles, { params })
   return (
     <Card
-      title={`Files of ${replaceUnsafeCharacters(name)}`}
+      title={`Files of ${replaceUnsafeCharacters(taskName)}`}
       actions={
         <Link to={ROUTE} params={benchmark} className="button" resetScroll={false}>
           Close
         </Link>
       }
     >
-      <Loaded query={listed}>
+      <Loaded query={taskFiles}>
         {({ files, total }) => (
           <>
             <p className="small muted">

@@ -1,6 +1,13 @@
 import { type ReactNode, useState } from 'react'
 
-type ConfirmButtonProps = { label: string; isPending: boolean; onConfirm: () => void; children: ReactNode }
+type ConfirmButtonProps = {
+  /** Name of the action for screen readers, with its object: `Delete acme/billing`. */
+  label: string
+  isPending: boolean
+  onConfirm: () => void
+  /** Visible text before the first click. */
+  children: ReactNode
+}
 
 /** A button for an action that cannot be undone. A second click confirms. */
 export function ConfirmButton({ label, isPending, onConfirm, children }: ConfirmButtonProps) {
@@ -23,7 +30,7 @@ export function ConfirmButton({ label, isPending, onConfirm, children }: Confirm
         onConfirm()
       }}
     >
-      Really?
+      Confirm
     </button>
   )
 }

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 
-/** A text to copy, such as a command. */
+/** Shows a text, such as a command, with a button that copies it. */
 export function CopyText({ label, text }: { label: string; text: string }) {
   const [isCopied, setCopied] = useState(false)
   return (

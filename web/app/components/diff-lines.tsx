@@ -9,15 +9,15 @@ type DiffLinesProps = { label: string; lines: readonly string[] }
 /** Shows a unified diff with its files above it. Code has syntax colours as soon as the highlighter is loaded. */
 export function DiffLines({ label, lines }: DiffLinesProps) {
   const files = useMemo(() => listFiles(lines), [lines])
-  const [target, setTarget] = useState<number>()
+  const [targetIndex, setTargetIndex] = useState<number>()
   const renderLine = useLineRenderer(files)
   return (
     <>
       {files.length > 0 && (
         <ul className="rows small diff-files">
-          {files.slice(0, FILES_SHOWN).map(({ name, line, added, removed }) => (
-            <li key={line}>
-              <button type="button" className="link-button" onClick={() => setTarget(line)}>
+          {files.slice(0, FILES_SHOWN_MAX).map(({ name, headerIndex, added, removed }) => (
+            <li key={headerIndex}>
+              <button type="button" className="link-button" onClick={() => setTargetIndex(headerIndex)}>
                 <bdi>{replaceUnsafeCharacters(name)}</bdi>
               </button>{' '}
               <span className="muted">
@@ -25,30 +25,38 @@ export function DiffLines({ label, lines }: DiffLinesProps) {
               </span>
             </li>
           ))}
-          {files.length > FILES_SHOWN && <li className="muted">and {files.length - FILES_SHOWN} more files</li>}
+          {files.length > FILES_SHOWN_MAX && <li className="muted">and {files.length - FILES_SHOWN_MAX} more files</li>}
         </ul>
       )}
-      <VirtualLines label={label} lines={lines} classOf={toDiffLineKind} target={target} renderLine={renderLine} />
+      <VirtualLines
+        label={label}
+        lines={lines}
+        classOf={toDiffLineKind}
+        targetIndex={targetIndex}
+        renderLine={renderLine}
+      />
     </>
   )
 }
 
-const FILES_SHOWN = 20
+const FILES_SHOWN_MAX = 20
 
-type DiffFile = { name: string; line: number; added: number; removed: number }
+/** A file of a diff, with the index of its line `+++` and the numbers of its changed lines. */
+type DiffFile = { name: string; headerIndex: number; added: number; removed: number }
 
 function listFiles(lines: readonly string[]): DiffFile[] {
   const files: DiffFile[] = []
-  for (const [line, text] of lines.entries()) {
-    if (text.startsWith('+++ ')) files.push({ name: text.slice(4).replace(/^b\//, ''), line, added: 0, removed: 0 })
+  for (const [index, line] of lines.entries()) {
+    if (line.startsWith('+++ '))
+      files.push({ name: line.slice('+++ '.length).replace(/^b\//, ''), headerIndex: index, added: 0, removed: 0 })
     const file = files.at(-1)
-    const change = toDiffLineKind(text)
-    if (file && (change === 'added' || change === 'removed')) file[change] += 1
+    const kind = toDiffLineKind(line)
+    if (file && (kind === 'added' || kind === 'removed')) file[kind] += 1
   }
   return files
 }
 
-/** Loads the highlighter and returns a function that colours a line. Undefined until it is loaded. */
+/** Loads the highlighter and returns a function that colours a line, or undefined until the highlighter is loaded. */
 function useLineRenderer(files: readonly DiffFile[]): ((line: string, index: number) => ReactNode) | undefined {
   const { data: highlighter } = useQuery({
     queryKey: ['highlighter'],
@@ -58,9 +66,9 @@ function useLineRenderer(files: readonly DiffFile[]): ((line: string, index: num
   return useMemo(() => {
     if (!highlighter) return undefined
     const { findLanguage, highlightLine } = highlighter
-    const languages = files.map(({ name, line }) => ({ line, language: findLanguage(name) }))
+    const languages = files.map(({ name, headerIndex }) => ({ headerIndex, language: findLanguage(name) }))
     return (line, index) => {
-      const language = languages.findLast((file) => file.line < index)?.language
+      const language = languages.findLast(({ headerIndex }) => headerIndex < index)?.language
       const kind = toDiffLineKind(line)
       if (language === undefined || kind === 'file' || kind === 'hunk') return line
       // The sign of a changed line is not part of the code.

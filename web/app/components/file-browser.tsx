@@ -11,11 +11,11 @@ import { VirtualLines } from './virtual-lines.tsx'
 type FileBrowserProps<E extends FileEndpoint> = {
   paths: readonly string[]
   endpoint: E
-  /** Builds the input that reads a file. */
+  /** Builds the input with which `endpoint` returns the file at a path. */
   toInput: (path: string) => ApiInput<E>
 }
 
-/** Shows one of several untrusted text files, a patch first. */
+/** Shows one of several untrusted text files and a list to choose another. A patch is shown first. */
 export function FileBrowser<const E extends FileEndpoint>({ paths, endpoint, toInput }: FileBrowserProps<E>) {
   const [path = '', setPath] = useState(paths.find(isDiff) ?? paths[0])
   if (path === '') return <Empty>This task has no files of this kind.</Empty>
@@ -46,7 +46,7 @@ type FileTextProps<E extends FileEndpoint> = { path: string; endpoint: E; input:
 
 function FileText<const E extends FileEndpoint>({ path, endpoint, input }: FileTextProps<E>) {
   const api = useApi()
-  const url = api.fileUrl(endpoint, input)
+  const url = api.urlOf(endpoint, input)
   const file = useTextFile(url, (signal) => api.openFile(endpoint, input, signal))
   if (file.state === 'failed') return <ProblemNote error={file.error} />
   return (

@@ -45,6 +45,7 @@ const lowlight = createLowlight({
   yaml,
 })
 
+/** Extensions of the files in each language, separated by spaces. */
 const EXTENSIONS: Record<string, string> = {
   bash: 'sh bash zsh',
   c: 'c h',
@@ -67,7 +68,7 @@ const EXTENSIONS: Record<string, string> = {
   xml: 'xml html htm vue svelte svg',
   yaml: 'yaml yml',
 }
-const LANGUAGES = new Map(
+const LANGUAGES_BY_EXTENSION = new Map(
   Object.entries(EXTENSIONS).flatMap(([language, extensions]) =>
     extensions.split(' ').map((extension) => [extension, language] as const),
   ),
@@ -75,15 +76,15 @@ const LANGUAGES = new Map(
 
 /** Returns the language of a file by its extension. */
 export const findLanguage = (path: string): string | undefined =>
-  LANGUAGES.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
+  LANGUAGES_BY_EXTENSION.get(/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '')
 
-/** Part of a line. `kind` is the name of a colour, undefined for plain text. */
+/** Part of a line. The class `code-<kind>` sets its colour; plain text has no kind. */
 type HighlightedPart = { text: string; kind: string | undefined }
 
 /** Longer lines stay plain, because grammars are slow on them. */
 const LINE_LENGTH_MAX = 400
 
-/** Splits a line into parts. Each line is read by itself: strings over several lines are not recognised. */
+/** Splits a line into parts. Each line is parsed alone, so strings over several lines are not recognised. */
 export function highlightLine(line: string, language: string): HighlightedPart[] {
   if (line.length > LINE_LENGTH_MAX) return [{ text: line, kind: undefined }]
   return lowlight.highlight(language, line).children.flatMap((node) => toParts(node, undefined))
@@ -94,12 +95,12 @@ type SyntaxNode = ReturnType<typeof lowlight.highlight>['children'][number]
 function toParts(node: SyntaxNode, kind: string | undefined): HighlightedPart[] {
   if (node.type === 'text') return [{ text: node.value, kind }]
   if (node.type !== 'element') return []
-  const names = Array.isArray(node.properties.className) ? node.properties.className.join(' ') : ''
-  const childKind = findKind(names) ?? kind
+  const classNames = Array.isArray(node.properties.className) ? node.properties.className.join(' ') : ''
+  const childKind = findKind(classNames) ?? kind
   return node.children.flatMap((child) => toParts(child, childKind))
 }
 
-/** Kinds by the classes that grammars use. The first match counts. */
+/** Kinds of parts, each with the classes that highlight.js gives them. The first match counts. */
 const KINDS: [kind: string, classes: RegExp][] = [
   ['comment', /hljs-(comment|doctag|quote)/],
   ['string', /hljs-(string|regexp|char|addition)/],
@@ -109,4 +110,4 @@ const KINDS: [kind: string, classes: RegExp][] = [
   ['keyword', /hljs-(keyword|meta|tag|selector)/],
 ]
 
-const findKind = (names: string): string | undefined => KINDS.find(([, classes]) => classes.test(names))?.[0]
+const findKind = (classNames: string): string | undefined => KINDS.find(([, classes]) => classes.test(classNames))?.[0]

@@ -1,9 +1,10 @@
 const IDLE_TIMEOUT_MS = 500
+/** Delay in browsers without idle callbacks, such as Safari. */
+const FALLBACK_DELAY_MS = 50
 
-/** Waits until the page has painted and has nothing else to do, but not for long. */
+/** Waits until the browser is idle, at most half a second. */
 export const waitUntilIdle = (): Promise<void> =>
   new Promise((resolve) => {
-    // Safari has no idle callbacks.
-    if (!globalThis.requestIdleCallback) setTimeout(resolve, 50)
-    else requestIdleCallback(() => resolve(), { timeout: IDLE_TIMEOUT_MS })
+    if ('requestIdleCallback' in globalThis) requestIdleCallback(() => resolve(), { timeout: IDLE_TIMEOUT_MS })
+    else setTimeout(resolve, FALLBACK_DELAY_MS)
   })

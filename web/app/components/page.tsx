@@ -11,15 +11,16 @@ type PageProps = {
   children: ReactNode
 }
 
-/** True after a first page was shown. The browser chooses the focus of the first page. */
+/** True after the first page was shown. On the first page, the browser chooses the focused element. */
 let hasShownPage = false
 
 /** Frame of every page: breadcrumbs, title with state and actions, content. */
 export function Page({ title, crumbs, state, actions, children }: PageProps) {
   const main = useRef<HTMLElement>(null)
   useEffect(() => {
-    // The clicked link is often gone. Without focus in the new page, Tab would start at the top of the document.
-    if (hasShownPage && document.activeElement === document.body) main.current?.focus({ preventScroll: true })
+    // The link that was clicked is often no longer in the document. Without focus in the new page, Tab would start above it.
+    const isFocusLost = document.activeElement === document.body
+    if (hasShownPage && isFocusLost) main.current?.focus({ preventScroll: true })
     hasShownPage = true
   }, [])
   return (
@@ -45,7 +46,7 @@ const DocumentTitle = memo(({ title }: { title: string }) => <title>{`${title} Â
 
 type CardProps = { title?: string; actions?: ReactNode; className?: string; children: ReactNode }
 
-/** A surface with a heading. Cards are not nested. */
+/** A framed section with an optional heading. Cards are not nested. */
 export function Card({ title, actions, className, children }: CardProps) {
   return (
     <section className={className ? `card ${className}` : 'card'}>

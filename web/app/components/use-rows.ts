@@ -1,14 +1,15 @@
 import { elementScroll, useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
 import type { RefObject } from 'react'
 
+/** `rowPx` is the assumed height of a row, `overscan` the number of rows to render beyond the visible ones. */
 type RowsOptions = { count: number; rowPx: number; overscan: number }
 
 /** Height that the region is assumed to have until the browser has laid it out. */
 const REGION_PX = 600
 
 /**
- * Virtualizes the rows of a region that scrolls. Sizes come only from observers: reading them while the page is being built
- * would make the browser lay it out several times.
+ * Virtualizes the rows of a region that scrolls: only visible rows are in the document. Sizes come only from observers,
+ * because measuring elements while the page is being built would make the browser compute the layout several times.
  */
 export const useRows = (region: RefObject<HTMLElement | null>, { count, rowPx, overscan }: RowsOptions) =>
   useVirtualizer<HTMLElement, HTMLElement>({
@@ -19,9 +20,9 @@ export const useRows = (region: RefObject<HTMLElement | null>, { count, rowPx, o
     initialRect: { width: REGION_PX, height: REGION_PX },
     observeElementRect: observeRegion,
     measureElement: measureRow,
-    // A new region is at its beginning already.
     scrollToFn: (offset, options, instance) => {
-      if (offset !== 0 || options.adjustments || instance.scrollOffset) elementScroll(offset, options, instance)
+      const isAtOffset = offset === 0 && !options.adjustments && !instance.scrollOffset
+      if (!isAtOffset) elementScroll(offset, options, instance)
     },
   })
 

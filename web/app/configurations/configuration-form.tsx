@@ -6,9 +6,10 @@ import { createConfiguration, listConfigurations, readConfiguration } from '../e
 
 type ConfigurationDraft = Omit<Configuration, 'version' | 'digest' | 'createdAt'>
 type ConfigurationFormProps = {
-  content: ConfigurationDraft
-  /** True if the form makes a new version and keeps the name. */
-  isVersion?: boolean
+  /** Content that the form starts with. */
+  initial: ConfigurationDraft
+  /** True if the form creates a new version of a configuration. The name then cannot be changed. */
+  isNewVersion?: boolean
   onCreated: (configuration: ConfigurationSummary) => void
 }
 
@@ -21,9 +22,12 @@ export const EMPTY_CONFIGURATION: ConfigurationDraft = {
   harnesses: {},
 }
 
-/** Creates a configuration from pasted or uploaded files. MCP servers and options of harnesses are kept as they are. */
-export function ConfigurationForm({ content, isVersion = false, onCreated }: ConfigurationFormProps) {
-  const [draft, setDraft] = useState(content)
+/**
+ * Creates a configuration from pasted or uploaded files. MCP servers and options of harnesses have no fields; a new
+ * version keeps them.
+ */
+export function ConfigurationForm({ initial, isNewVersion = false, onCreated }: ConfigurationFormProps) {
+  const [draft, setDraft] = useState(initial)
   const create = useChange(createConfiguration, {
     invalidates: [listConfigurations, readConfiguration],
     onDone: onCreated,
@@ -32,12 +36,14 @@ export function ConfigurationForm({ content, isVersion = false, onCreated }: Con
     event.preventDefault()
     // The content of an existing version also has a digest and a time, which a request may not contain.
     const { name, files, instructionPrefix, instructionSuffix, mcpServers, harnesses } = draft
-    const named = files.filter(({ path }) => path !== '')
-    create.mutate({ body: { name, files: named, instructionPrefix, instructionSuffix, mcpServers, harnesses } })
+    const filesWithPath = files.filter(({ path }) => path !== '')
+    create.mutate({
+      body: { name, files: filesWithPath, instructionPrefix, instructionSuffix, mcpServers, harnesses },
+    })
   }
   return (
     <form className="fields wide" onSubmit={submit}>
-      {!isVersion && (
+      {!isNewVersion && (
         <>
           <label htmlFor="configuration-name">Name</label>
           <input
@@ -65,7 +71,7 @@ export function ConfigurationForm({ content, isVersion = false, onCreated }: Con
         onChange={(instructionSuffix) => setDraft({ ...draft, instructionSuffix })}
       />
       <button type="submit" className="button primary" disabled={create.isPending}>
-        {isVersion ? 'Create version' : 'Create'}
+        {isNewVersion ? 'Create version' : 'Create'}
       </button>
       {create.isError && <ProblemNote error={create.error} />}
     </form>
@@ -75,13 +81,14 @@ export function ConfigurationForm({ content, isVersion = false, onCreated }: Con
 type DraftFiles = ConfigurationDraft['files']
 
 function FileFields({ files, onChange }: { files: DraftFiles; onChange: (files: DraftFiles) => void }) {
-  const change = (changed: number, changes: Partial<DraftFiles[number]>) =>
-    onChange(files.map((file, index) => (index === changed ? { ...file, ...changes } : file)))
+  const changeFile = (changedIndex: number, changes: Partial<DraftFiles[number]>) =>
+    onChange(files.map((file, index) => (index === changedIndex ? { ...file, ...changes } : file)))
   const upload = async (chosen: FileList | null) => {
     const added = await Promise.all([...(chosen ?? [])].map(readUpload))
-    const paths = new Set(added.map(({ path }) => path))
-    // Uploads replace files with the same path, and named files that are still empty, such as the first AGENTS.md.
-    onChange([...files.filter(({ path, text }) => !paths.has(path) && (text !== '' || path === '')), ...added])
+    const addedPaths = new Set(added.map(({ path }) => path))
+    // Uploads replace files with the same path, and files with a path but no text, such as the initial AGENTS.md.
+    const isReplaced = ({ path, text }: DraftFiles[number]) => addedPaths.has(path) || (path !== '' && text === '')
+    onChange([...files.filter((file) => !isReplaced(file)), ...added])
   }
   return (
     <>
@@ -95,7 +102,7 @@ function FileFields({ files, onChange }: { files: DraftFiles; onChange: (files: 
               id={`path-${index}`}
               maxLength={500}
               value={file.path}
-              onChange={({ target }) => change(index, { path: target.value })}
+              onChange={({ target }) => changeFile(index, { path: target.value })}
             />
             <button
               type="button"
@@ -110,7 +117,7 @@ function FileFields({ files, onChange }: { files: DraftFiles; onChange: (files: 
             aria-label={`Content of file ${index + 1}`}
             rows={8}
             value={file.text}
-            onChange={({ target }) => change(index, { text: target.value })}
+            onChange={({ target }) => changeFile(index, { text: target.value })}
           />
         </fieldset>
       ))}

@@ -40,8 +40,8 @@ export function ConfigurationPage() {
             <Card title="New version">
               <ConfigurationForm
                 key={content.digest}
-                content={content}
-                isVersion
+                initial={content}
+                isNewVersion
                 onCreated={(created) => {
                   setEditing(false)
                   void navigate({ to: ROUTE, params: { name }, search: { version: created.version } })

@@ -13,12 +13,12 @@ import { ConfigurationForm, EMPTY_CONFIGURATION } from './configuration-form.tsx
 
 /** The agent configurations of the workspace with their newest versions, and a form that creates one. */
 export function ConfigurationsPage() {
-  const found = useRead(listConfigurations, { query: { limit: 200 } })
+  const configurationList = useRead(listConfigurations, { query: { limit: 200 } })
   const navigate = useNavigate()
   return (
     <Page title="Configurations">
       <Card>
-        <Loaded query={found}>
+        <Loaded query={configurationList}>
           {({ configurations }) =>
             configurations.length === 0 ? (
               <Empty command="assay configurations create rules AGENTS.md">
@@ -27,7 +27,7 @@ export function ConfigurationsPage() {
               </Empty>
             ) : (
               <DataTable label="Configurations" heads={['Name', '#Newest version', 'Files', '#Created']}>
-                {listNewest(configurations).map((configuration) => (
+                {listNewestVersions(configurations).map((configuration) => (
                   <ConfigurationRow key={configuration.name} configuration={configuration} />
                 ))}
               </DataTable>
@@ -38,7 +38,7 @@ export function ConfigurationsPage() {
       {useHasPermission('write') && (
         <Card title="Create a configuration">
           <ConfigurationForm
-            content={EMPTY_CONFIGURATION}
+            initial={EMPTY_CONFIGURATION}
             onCreated={({ name }) => void navigate({ to: '/configurations/$name', params: { name } })}
           />
         </Card>
@@ -47,9 +47,13 @@ export function ConfigurationsPage() {
   )
 }
 
-/** Returns the newest version of each name. The list begins with the newest of all. */
-export const listNewest = (all: readonly ConfigurationSummary[]): ConfigurationSummary[] =>
+/** Returns the newest version of each configuration. `all` must begin with the newest version of all. */
+export const listNewestVersions = (all: readonly ConfigurationSummary[]): ConfigurationSummary[] =>
   all.filter(({ name }, index) => all.findIndex((each) => each.name === name) === index)
+
+type ConfigurationRowProps = { configuration: ConfigurationSummary }
+
+const PATHS_SHOWN_MAX = 3
 
 function ConfigurationRow({ configuration: { name, version, files, createdAt } }: ConfigurationRowProps) {
   const paths = files.map(({ path }) => path)
@@ -62,13 +66,11 @@ function ConfigurationRow({ configuration: { name, version, files, createdAt } }
       </td>
       <td className="number">{version}</td>
       <td>
-        <bdi>{replaceUnsafeCharacters(paths.slice(0, 3).join(', '))}</bdi>
-        {paths.length > 3 && ` and ${plural(paths.length - 3, 'other')}`}
+        <bdi>{replaceUnsafeCharacters(paths.slice(0, PATHS_SHOWN_MAX).join(', '))}</bdi>
+        {paths.length > PATHS_SHOWN_MAX && ` and ${plural(paths.length - PATHS_SHOWN_MAX, 'other')}`}
         {paths.length === 0 && <span className="muted">none</span>}
       </td>
       <td className="number">{formatTime(createdAt)}</td>
     </tr>
   )
 }
-
-type ConfigurationRowProps = { configuration: ConfigurationSummary }

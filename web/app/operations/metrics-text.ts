@@ -1,6 +1,7 @@
-/** A value of the metrics page with its labels. */
+/** One value of a metric with its labels. */
 export type MetricSample = { name: string; labels: Readonly<Record<string, string>>; value: number }
 
+/** Matches `name{labels} value`. The labels are optional. */
 const SAMPLE_LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/
 const LABEL_PATTERN = /(\w+)="((?:[^"\\]|\\.)*)"/g
 
@@ -14,14 +15,14 @@ export function parseMetrics(text: string): MetricSample[] {
   })
 }
 
-/** Sums the samples of a metric, or only those with these labels. Undefined if there is none. */
+/** Sums the samples of a metric that have all the given labels. Undefined if there are none. */
 export function sumMetric(
   samples: readonly MetricSample[],
   name: string,
   labels: Readonly<Record<string, string>> = {},
 ): number | undefined {
-  const found = samples.filter(
+  const matching = samples.filter(
     (sample) => sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value),
   )
-  return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0)
+  return matching.length === 0 ? undefined : matching.reduce((sum, { value }) => sum + value, 0)
 }

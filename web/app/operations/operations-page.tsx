@@ -49,12 +49,12 @@ const sumTrials = (comparisons: readonly Comparison[], state: 'running' | 'queue
 
 function HealthFact({ checks }: { checks: readonly HealthCheck[] | undefined }) {
   if (!checks) return <Fact label="checks" value="…" />
-  const failing = checks.filter(({ ok }) => !ok)
+  const failedChecks = checks.filter(({ ok }) => !ok)
   return (
     <Fact
       label="checks"
-      value={failing.length === 0 ? 'all pass' : `${failing.length} of ${checks.length} failed`}
-      note={failing.map(({ name }) => name).join(', ')}
+      value={failedChecks.length === 0 ? 'all pass' : `${failedChecks.length} of ${checks.length} failed`}
+      note={failedChecks.map(({ name }) => name).join(', ')}
     />
   )
 }

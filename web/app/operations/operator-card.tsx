@@ -23,7 +23,7 @@ type OperatorFigures = {
   disk: DiskSpace
 }
 
-/** Figures of the service process. Reading them needs the operator key, which the page forgets when it is left. */
+/** Shows figures of the service to a person with the operator key. The key is kept only while the page is open. */
 export function OperatorCard() {
   const [key, setKey] = useState('')
   const read = useMutation({ mutationFn: () => readFigures(key) })
@@ -53,22 +53,22 @@ export function OperatorCard() {
   )
 }
 
-/** Leaves the session of the workspace out of requests with the operator key. */
+/** Sends no session cookie: requests with the operator key must not act as the workspace. */
 const WITHOUT_SESSION: RequestInit = { credentials: 'omit' }
 
-/** Reads the figures. Undefined if the key is refused, which does not end the session of the workspace. */
+/** Reads the figures. Returns undefined if the key is refused; an error would end the session of the workspace. */
 async function readFigures(key: string): Promise<OperatorFigures | undefined> {
   const init: RequestInit = { headers: { authorization: `Bearer ${key}` }, ...WITHOUT_SESSION }
-  const [metrics, ready] = await Promise.all([fetch('/metrics', init), fetch('/readyz', init)])
-  if (!metrics.ok) return undefined
-  const { checks = [] }: { checks?: HealthCheck[] } = await ready.json()
+  const [metricsResponse, readyResponse] = await Promise.all([fetch('/metrics', init), fetch('/readyz', init)])
+  if (!metricsResponse.ok) return undefined
+  const { checks = [] }: { checks?: HealthCheck[] } = await readyResponse.json()
   const options: ClientOptions = {
     ...ANONYMOUS,
     key,
     fetch: (target, request) => fetch(target, { ...request, ...WITHOUT_SESSION }),
   }
   const { body } = await call(options, readOperations)
-  return { checks, samples: parseMetrics(await metrics.text()), workers: body.workers, disk: body.disk }
+  return { checks, samples: parseMetrics(await metricsResponse.text()), workers: body.workers, disk: body.disk }
 }
 
 const MIB = 1024 * 1024
@@ -76,20 +76,20 @@ const MICROS_PER_USD = 1_000_000
 
 function Figures({ figures: { checks, samples, workers, disk } }: { figures: OperatorFigures }) {
   const sumOf = (name: string, labels?: Record<string, string>) => sumMetric(samples, name, labels)
-  const formatKnown = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
-  const started = sumOf('assay_process_start_time_seconds')
+  const formatOrDash = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
+  const startedAtSeconds = sumOf('assay_process_start_time_seconds')
   const rows: [string, string][] = [
-    ['Running for', started === undefined ? '–' : formatDuration(Date.now() / 1000 - started)],
-    ['Memory', `${formatKnown(Math.round((sumOf('assay_process_resident_memory_bytes') ?? 0) / MIB))} MiB`],
-    ['Requests answered', formatKnown(sumOf('assay_http_requests_total'))],
-    ['Requests that failed here (5xx)', formatKnown(sumOf('assay_http_requests_total', { status: '5xx' }) ?? 0)],
-    ['Jobs running', formatKnown(sumOf('assay_jobs_running'))],
-    ['Jobs done', formatKnown(sumOf('assay_jobs_done'))],
-    ['Jobs given up', formatKnown(sumOf('assay_jobs_failed'))],
-    ['Connections of sandboxes to the gateway', formatKnown(sumOf('assay_gateway_tunnels'))],
-    ['Calls to models', formatKnown(sumOf('assay_gateway_calls_total'))],
-    ['Calls refused', formatKnown(sumOf('assay_gateway_refused_total'))],
-    ['Calls retried', formatKnown(sumOf('assay_gateway_retries_total'))],
+    ['Running for', startedAtSeconds === undefined ? '–' : formatDuration(Date.now() / 1000 - startedAtSeconds)],
+    ['Memory', `${formatOrDash(Math.round((sumOf('assay_process_resident_memory_bytes') ?? 0) / MIB))} MiB`],
+    ['Requests answered', formatOrDash(sumOf('assay_http_requests_total'))],
+    ['Requests that failed here (5xx)', formatOrDash(sumOf('assay_http_requests_total', { status: '5xx' }) ?? 0)],
+    ['Jobs running', formatOrDash(sumOf('assay_jobs_running'))],
+    ['Jobs done', formatOrDash(sumOf('assay_jobs_done'))],
+    ['Jobs given up', formatOrDash(sumOf('assay_jobs_failed'))],
+    ['Connections of sandboxes to the gateway', formatOrDash(sumOf('assay_gateway_tunnels'))],
+    ['Calls to models', formatOrDash(sumOf('assay_gateway_calls_total'))],
+    ['Calls refused', formatOrDash(sumOf('assay_gateway_refused_total'))],
+    ['Calls retried', formatOrDash(sumOf('assay_gateway_retries_total'))],
     ['Cost of calls', usd((sumOf('assay_gateway_cost_micros_total') ?? 0) / MICROS_PER_USD)],
   ]
   return (
@@ -103,9 +103,9 @@ function Figures({ figures: { checks, samples, workers, disk } }: { figures: Ope
       <WorkersTable workers={workers} />
       <h3>Process</h3>
       <DataTable label="Figures of the process" heads={['Since the process started', '#Value']}>
-        {rows.map(([term, value]) => (
-          <tr key={term}>
-            <td>{term}</td>
+        {rows.map(([label, value]) => (
+          <tr key={label}>
+            <td>{label}</td>
             <td className="number">{value}</td>
           </tr>
         ))}

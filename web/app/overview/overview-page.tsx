@@ -1,5 +1,6 @@
 import { Link, type LinkProps, linkOptions } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import type { BatchRun } from '../../../src/batches/schema.ts'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import type { Repository } from '../../../src/repos/schema.ts'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
@@ -39,30 +40,30 @@ export function OverviewPage() {
       <Loaded query={comparisons}>
         {({ evaluations }) => (
           <>
-            <Attention comparisons={evaluations} checks={health.data?.checks ?? []} />
+            <AttentionCard comparisons={evaluations} checks={health.data?.checks ?? []} />
             {evaluations.length === 0 ? <Onboarding /> : <RecentComparisons comparisons={evaluations} />}
           </>
         )}
       </Loaded>
       <SpendFact />
       <div className="columns">
-        <Benchmarks />
-        <Repositories />
+        <BenchmarksCard />
+        <RepositoriesCard />
       </div>
     </Page>
   )
 }
 
-type AttentionProps = { comparisons: readonly Comparison[]; checks: readonly HealthCheck[] }
+type AttentionCardProps = { comparisons: readonly Comparison[]; checks: readonly HealthCheck[] }
 
-function Attention({ comparisons, checks }: AttentionProps) {
-  const stopped = comparisons.filter(({ state }) => state === 'paused' || state === 'submission_failed')
-  const failing = checks.filter(({ ok }) => !ok)
-  if (stopped.length + failing.length === 0) return null
+function AttentionCard({ comparisons, checks }: AttentionCardProps) {
+  const stoppedComparisons = comparisons.filter(({ state }) => state === 'paused' || state === 'submission_failed')
+  const failedChecks = checks.filter(({ ok }) => !ok)
+  if (stoppedComparisons.length === 0 && failedChecks.length === 0) return null
   return (
     <Card title="Needs attention">
       <ul className="rows">
-        {stopped.map(({ id, scope, pause, submissionError }) => (
+        {stoppedComparisons.map(({ id, scope, pause, submissionError }) => (
           <li key={id}>
             <span className="attention">!</span>{' '}
             <Link {...toComparisonLink(scope, id)}>
@@ -71,7 +72,7 @@ function Attention({ comparisons, checks }: AttentionProps) {
             <bdi className="muted">{pause?.message ?? submissionError?.message}</bdi>
           </li>
         ))}
-        {failing.map(({ name, detail, fix }) => (
+        {failedChecks.map(({ name, detail, fix }) => (
           <li key={name}>
             <span className="attention">!</span> Check failed: {name}{' '}
             <bdi className="muted">{[detail, fix].filter(Boolean).join(' · ')}</bdi>
@@ -84,7 +85,7 @@ function Attention({ comparisons, checks }: AttentionProps) {
 
 const SPEND_DAYS = 30
 
-/** Shows the spend of the last days, unless there was none. */
+/** Shows the spend of the last 30 days. Renders nothing if nothing was spent. */
 function SpendFact() {
   const { data } = useRead(readSpend, { query: { days: SPEND_DAYS } })
   if (!data || data.costUsd === 0) return null
@@ -99,12 +100,12 @@ function SpendFact() {
   )
 }
 
-const RECENT_SHOWN = 8
+const RECENT_SHOWN_MAX = 8
 
 function RecentComparisons({ comparisons }: { comparisons: readonly Comparison[] }) {
   const running = comparisons.filter(({ state }) => state === 'running' || state === 'submitting')
   const title = running.length === 0 ? 'Comparisons' : `Comparisons, ${running.length} running`
-  const shown = [...running, ...comparisons.filter((each) => !running.includes(each))].slice(0, RECENT_SHOWN)
+  const shown = [...running, ...comparisons.filter((each) => !running.includes(each))].slice(0, RECENT_SHOWN_MAX)
   return (
     <Card
       title={title}
@@ -157,7 +158,7 @@ const Onboarding = () => (
   </div>
 )
 
-function Benchmarks() {
+function BenchmarksCard() {
   const benchmarks = useRead(listBenchmarks)
   return (
     <Card title="Benchmarks">
@@ -186,7 +187,7 @@ function Benchmarks() {
   )
 }
 
-function Repositories() {
+function RepositoriesCard() {
   const repositories = useRead(listRepositories)
   return (
     <Card title="Repositories">
@@ -212,17 +213,16 @@ function Repositories() {
 /** A repository with the number of tasks to review in its newest batch that has any. */
 function RepositoryRow({ repository: { owner, name, fullName, visibility } }: { repository: Repository }) {
   const { data } = useRead(listBatches, { params: { owner, name }, query: { limit: BATCHES_MAX } })
-  const waiting = data?.batches.find(({ counts: { ready, approved, declined } }) => ready > approved + declined)
-  const count = waiting ? waiting.counts.ready - waiting.counts.approved - waiting.counts.declined : 0
+  const batchToReview = data?.batches.find((batch) => countUndecided(batch) > 0)
   return (
     <SourceRow
       kind="repository"
       name={fullName}
       link={linkOptions({ to: '/repos/$owner/$name', params: { owner, name } })}
       note={
-        waiting ? (
-          <Link to="/repos/$owner/$name/batches/$runId/review" params={{ owner, name, runId: waiting.runId }}>
-            {plural(count, 'task')} to review
+        batchToReview ? (
+          <Link to="/repos/$owner/$name/batches/$runId/review" params={{ owner, name, runId: batchToReview.runId }}>
+            {plural(countUndecided(batchToReview), 'task')} to review
           </Link>
         ) : (
           visibility
@@ -232,9 +232,11 @@ function RepositoryRow({ repository: { owner, name, fullName, visibility } }: { 
   )
 }
 
+const countUndecided = ({ counts: { ready, approved, declined } }: BatchRun): number => ready - approved - declined
+
 type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; link: LinkProps; note: ReactNode }
 
-/** A source of tasks, with a link to the form of a comparison on them. */
+/** A benchmark or repository, with a link to the form of a comparison on its tasks. */
 const SourceRow = ({ kind, name, link, note }: SourceRowProps) => (
   <li className="row-line">
     <Link {...link}>

@@ -111,7 +111,7 @@ function Blockers({ blockers }: Pick<Preview, 'blockers'>) {
 function PublicPage({ chosen }: { chosen: readonly string[] }) {
   const api = useApi()
   const params = useParams({ from: ROUTE })
-  const url = api.fileUrl(previewReleasePage, { params, query: { setting: [...chosen] } })
+  const url = api.urlOf(previewReleasePage, { params, query: { setting: [...chosen] } })
   return (
     <Card
       title="Public page after publishing"

@@ -8,6 +8,7 @@ import { ProblemNote } from '../components/problem-note.tsx'
 import { deleteSession, readSession } from '../endpoints.gen.ts'
 import { SignInPage } from './sign-in-page.tsx'
 
+/** `end` shows the sign-in page. */
 type SessionValue = { session: Session; end: () => void }
 
 const SessionContext = createContext<SessionValue | undefined>(undefined)
@@ -26,7 +27,7 @@ const PERMISSION_RANKS: Record<Permission, number> = { read: 0, write: 1, admin:
 export const useHasPermission = (needed: Permission): boolean =>
   PERMISSION_RANKS[useSession().permission] >= PERMISSION_RANKS[needed]
 
-/** Signs out here and at the service. */
+/** Returns a function that ends the session at the service and shows the sign-in page. */
 export function useSignOut(): () => Promise<void> {
   const api = useApi()
   const { end } = useSessionValue()
@@ -38,9 +39,9 @@ export function useSignOut(): () => Promise<void> {
 
 type SessionState =
   | { kind: 'loading' }
-  | { kind: 'out' }
-  | { kind: 'in'; session: Session }
-  | { kind: 'error'; error: unknown }
+  | { kind: 'signed_out' }
+  | { kind: 'signed_in'; session: Session }
+  | { kind: 'failed'; error: unknown }
 
 /** Shows its children to a signed-in browser, and the sign-in page to others. The address stays the same. */
 export function SessionGate({ children }: { children: ReactNode }) {
@@ -48,37 +49,42 @@ export function SessionGate({ children }: { children: ReactNode }) {
   const load = useCallback(() => {
     setState({ kind: 'loading' })
     call(ANONYMOUS, readSession).then(
-      ({ body }) => setState({ kind: 'in', session: body }),
-      (error: unknown) => setState(isSignedOut(error) ? { kind: 'out' } : { kind: 'error', error }),
+      ({ body }) => setState({ kind: 'signed_in', session: body }),
+      (error: unknown) => setState(isSignedOut(error) ? { kind: 'signed_out' } : { kind: 'failed', error }),
     )
   }, [])
   useEffect(load, [load])
 
   if (state.kind === 'loading') return null
-  if (state.kind === 'out') return <SignInPage onSignedIn={(session) => setState({ kind: 'in', session })} />
-  if (state.kind === 'error')
+  if (state.kind === 'signed_out')
+    return <SignInPage onSignedIn={(session) => setState({ kind: 'signed_in', session })} />
+  if (state.kind === 'failed')
     return (
       <main className="sign-in">
         <ProblemNote error={state.error} onRetry={load} />
       </main>
     )
   return (
-    <SignedIn session={state.session} onEnd={() => setState({ kind: 'out' })}>
+    <SignedIn session={state.session} onEnd={() => setState({ kind: 'signed_out' })}>
       {children}
     </SignedIn>
   )
 }
 
 const RETRIES_MAX = 3
+/** A cached result that is older is read again when a component needs it. */
+const STALE_MS = 5000
 
 /** Provides session, client and query cache. Nothing cached outlives the session. */
 function SignedIn({ session, onEnd, children }: { session: Session; onEnd: () => void; children: ReactNode }) {
   const [queries] = useState(() => {
-    const endIfSignedOut = (error: unknown) => void (isSignedOut(error) && onEnd())
+    const endIfSignedOut = (error: unknown) => {
+      if (isSignedOut(error)) onEnd()
+    }
     return new QueryClient({
       queryCache: new QueryCache({ onError: endIfSignedOut }),
       defaultOptions: {
-        queries: { staleTime: 5000, retry: (count, error) => isRetryable(error) && count < RETRIES_MAX },
+        queries: { staleTime: STALE_MS, retry: (retries, error) => isRetryable(error) && retries < RETRIES_MAX },
         mutations: { onError: endIfSignedOut },
       },
     })

@@ -10,12 +10,12 @@ type PaletteCommand = { label: string; run: () => void }
 
 const ARROW_STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 }
 
-/** Lists every page and command. Typing filters the list, arrow keys select, Enter runs. */
+/** Lists pages and commands. Typing filters the list, arrow keys select an entry, Enter runs it. */
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [text, setText] = useState('')
-  const [selected, setSelected] = useState(0)
-  const commands = filterCommands(useCommands(), text)
+  const [filter, setFilter] = useState('')
+  const [selectedIndex, setSelectedIndex] = useState(0)
+  const commands = filterCommands(useCommands(), filter)
   useEffect(() => dialog.current?.showModal(), [])
 
   const run = (command: PaletteCommand | undefined) => {
@@ -24,11 +24,11 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
     command.run()
   }
   const handleKey = (event: KeyboardEvent) => {
-    if (event.key === 'Enter') return run(commands[selected])
+    if (event.key === 'Enter') return run(commands[selectedIndex])
     const step = ARROW_STEPS[event.key]
     if (step === undefined || commands.length === 0) return
     event.preventDefault()
-    setSelected((selected + step + commands.length) % commands.length)
+    setSelectedIndex((selectedIndex + step + commands.length) % commands.length)
   }
 
   return (
@@ -37,29 +37,29 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         role="combobox"
         aria-expanded="true"
         aria-controls="palette-list"
-        aria-activedescendant={commands.length > 0 ? `palette-${selected}` : undefined}
+        aria-activedescendant={commands.length > 0 ? `palette-${selectedIndex}` : undefined}
         aria-label="Page or command"
         placeholder="Page or command"
-        value={text}
+        value={filter}
         onKeyDown={handleKey}
         onChange={({ target }) => {
-          setText(target.value)
-          setSelected(0)
+          setFilter(target.value)
+          setSelectedIndex(0)
         }}
       />
-      <CommandList commands={commands} selected={selected} onRun={run} />
+      <CommandList commands={commands} selectedIndex={selectedIndex} onRun={run} />
     </dialog>
   )
 }
 
 type CommandListProps = {
   commands: readonly PaletteCommand[]
-  selected: number
+  selectedIndex: number
   onRun: (command: PaletteCommand) => void
 }
 
-/** Options of the combobox. The input keeps the focus; options are only clicked. */
-const CommandList = ({ commands, selected, onRun }: CommandListProps) => (
+/** Options of the combobox. The input keeps the focus, so options handle clicks but no keys. */
+const CommandList = ({ commands, selectedIndex, onRun }: CommandListProps) => (
   <div id="palette-list" role="listbox" aria-label="Pages and commands" tabIndex={-1}>
     {commands.map((command, index) => (
       <div
@@ -67,7 +67,7 @@ const CommandList = ({ commands, selected, onRun }: CommandListProps) => (
         id={`palette-${index}`}
         role="option"
         tabIndex={-1}
-        aria-selected={index === selected}
+        aria-selected={index === selectedIndex}
         onClick={() => onRun(command)}
         onKeyDown={() => {}}
       >
@@ -78,14 +78,16 @@ const CommandList = ({ commands, selected, onRun }: CommandListProps) => (
   </div>
 )
 
-const filterCommands = (commands: readonly PaletteCommand[], text: string): PaletteCommand[] => {
-  const words = text.toLowerCase().split(/\s+/)
+/** Returns the commands whose label contains every word of the filter, in any case. */
+const filterCommands = (commands: readonly PaletteCommand[], filter: string): PaletteCommand[] => {
+  const words = filter.toLowerCase().split(/\s+/)
   return commands.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
 }
 
+/** Maximum number of benchmarks, and of repositories, in the palette. */
 const SOURCES_MAX = 100
 
-/** Lists the pages of the navigation, then every benchmark and repository, then commands. */
+/** Lists the pages of the navigation, then benchmarks and repositories, then commands. */
 function useCommands(): PaletteCommand[] {
   const navigate = useNavigate()
   const signOut = useSignOut()

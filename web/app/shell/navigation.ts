@@ -1,16 +1,16 @@
 import { linkOptions } from '@tanstack/react-router'
 
 /**
- * Returns the entry of the navigation that a page belongs to. The path of a comparison begins with its benchmark or
+ * Returns the path of the navigation entry that a page belongs to. The path of a comparison begins with its benchmark or
  * repository, but the page belongs to the comparisons.
  */
-export function findSection(path: string): string {
+export function findNavigationPath(path: string): string | undefined {
   const appPath = path.replace(/^\/app(?=\/|$)/, '') || '/'
   const exact = NAVIGATION.find(({ link }) => link.to === appPath)
   if (exact) return exact.link.to
   if (/\/comparisons\/|^\/trials\//.test(appPath)) return '/comparisons'
   if (appPath.endsWith('/publish')) return '/releases'
-  return NAVIGATION.find(({ link }) => link.to !== '/' && appPath.startsWith(`${link.to}/`))?.link.to ?? ''
+  return NAVIGATION.find(({ link }) => link.to !== '/' && appPath.startsWith(`${link.to}/`))?.link.to
 }
 
 /** Pages that the navigation and the command palette list, in their order. */

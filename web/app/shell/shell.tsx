@@ -2,7 +2,7 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { useSession, useSignOut } from '../session/session.tsx'
 import { CommandPalette } from './command-palette.tsx'
-import { findSection, NAVIGATION } from './navigation.ts'
+import { findNavigationPath, NAVIGATION } from './navigation.ts'
 import { useTheme } from './theme.ts'
 
 /** Frame of the app: navigation at the side, or above the page on a phone. */
@@ -42,7 +42,7 @@ function Sidebar({ onSearch }: { onSearch: () => void }) {
       </div>
       <div className={isOpen ? 'sidebar-body open' : 'sidebar-body'}>
         <button type="button" className="search-button" onClick={onSearch}>
-          <span>Search or jump…</span> <kbd>{MODIFIER}K</kbd>
+          <span>Search or jump…</span> <kbd>{MODIFIER_KEY}K</kbd>
         </button>
         <Navigation />
         <SessionNote />
@@ -53,14 +53,18 @@ function Sidebar({ onSearch }: { onSearch: () => void }) {
 
 function Navigation() {
   const groups = Map.groupBy(NAVIGATION, ({ group }) => group)
-  const section = useRouterState({ select: ({ location }) => findSection(location.pathname) })
+  const currentPath = useRouterState({ select: ({ location }) => findNavigationPath(location.pathname) })
   return (
     <nav aria-label="Main">
       {[...groups].map(([group, entries]) => (
         <ul key={group} aria-label={group}>
           {entries.map(({ label, link }) => (
             <li key={label}>
-              <Link {...link} activeOptions={{ exact: true }} aria-current={link.to === section ? 'page' : undefined}>
+              <Link
+                {...link}
+                activeOptions={{ exact: true }}
+                aria-current={link.to === currentPath ? 'page' : undefined}
+              >
                 {label}
               </Link>
             </li>
@@ -90,10 +94,10 @@ function SessionNote() {
   )
 }
 
-const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent)
-const MODIFIER = isApple ? '⌘' : 'Ctrl '
+const isAppleDevice = /Mac|iPhone|iPad/.test(navigator.userAgent)
+const MODIFIER_KEY = isAppleDevice ? '⌘' : 'Ctrl '
 
-/** Calls `onPress` for Ctrl or Command with a letter. */
+/** Calls `onPress` when a letter is pressed together with Ctrl or Command. */
 function useShortcut(letter: string, onPress: () => void): void {
   useEffect(() => {
     const handleKey = (event: KeyboardEvent) => {

@@ -3,65 +3,45 @@ import type { LocatedTrial, TrialCall } from '../../../src/comparisons/shapes/sc
 import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import { formatCount, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
+import { DataTable } from '../components/data-table.tsx'
 import { Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { formatClock } from '../components/times.ts'
-import { formatSeconds, isOpen, toTrialTarget } from './trial-files.ts'
+import { formatSeconds, isOpenTrial, toTrialTarget } from './trial-files.ts'
 
 const PAGE_SIZE = 100
 const REFRESH_MS = 2000
 
-/** The calls to models as the gateway metered them. New ones appear while the trial runs. */
+/** Lists the calls to models as the gateway metered them. New calls appear while the trial runs. */
 export function CallsView({ trial }: { trial: LocatedTrial }) {
   const api = useApi()
   const { endpoints, params } = toTrialTarget(trial)
   const query = useInfiniteQuery({
     queryKey: ['trial-calls', trial.id],
-    queryFn: ({ pageParam }) => api.call(endpoints.calls, { params, query: { limit: PAGE_SIZE, cursor: pageParam } }),
+    queryFn: ({ pageParam: cursor }) => api.call(endpoints.calls, { params, query: { limit: PAGE_SIZE, cursor } }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
-    refetchInterval: isOpen(trial) ? REFRESH_MS : false,
+    refetchInterval: isOpenTrial(trial) ? REFRESH_MS : false,
   })
   if (query.isError) return <ProblemNote error={query.error} onRetry={() => void query.refetch()} />
   const calls = query.data?.pages.flatMap((page) => page.calls)
   if (!calls) return <p className="loading">Loading…</p>
   if (calls.length === 0)
     return (
-      <Empty>{isOpen(trial) ? 'Calls to models appear here as they happen.' : 'This trial called no model.'}</Empty>
+      <Empty>
+        {isOpenTrial(trial) ? 'Calls to models appear here as they happen.' : 'This trial called no model.'}
+      </Empty>
     )
   return (
     <>
-      <div className="table-scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              <th scope="col">Model</th>
-              <th scope="col">Outcome</th>
-              <th scope="col" className="number">
-                Input
-              </th>
-              <th scope="col" className="number">
-                Cached
-              </th>
-              <th scope="col" className="number">
-                Output
-              </th>
-              <th scope="col" className="number">
-                Duration
-              </th>
-              <th scope="col" className="number">
-                Cost
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {calls.map((call) => (
-              <CallRow key={call.id} call={call} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label="Model calls"
+        heads={['Time', 'Model', 'Outcome', '#Input', '#Cached', '#Output', '#Duration', '#Cost']}
+      >
+        {calls.map((call) => (
+          <CallRow key={call.id} call={call} />
+        ))}
+      </DataTable>
       {query.hasNextPage && (
         <button type="button" className="button" onClick={() => void query.fetchNextPage()}>
           Show more calls
@@ -73,7 +53,8 @@ export function CallsView({ trial }: { trial: LocatedTrial }) {
 
 function CallRow({ call }: { call: TrialCall }) {
   const { at, model, outcome, status, failure, message, usage, totalMs, costUsd } = call
-  const reason = [status !== null && status >= 400 ? String(status) : undefined, failure, message].filter(Boolean)
+  const errorStatus = status !== null && status >= 400 ? String(status) : undefined
+  const reason = [errorStatus, failure, message].filter(Boolean)
   return (
     <tr>
       <td>{formatClock(at)}</td>

@@ -11,6 +11,7 @@ import { VirtualLines } from '../components/virtual-lines.tsx'
 import { FileChoice } from './trajectory-view.tsx'
 import { explainMissing, formatBytes, isLog, isVerifierLog, openArtifact, PATCH, toArtifactUrl } from './trial-files.ts'
 
+/** Reads an artifact of a trial as lines. `size` is its size in bytes. */
 function useArtifact(trial: LocatedTrial, name: string) {
   const api = useApi()
   const file = useTextFile(`${trial.id} ${name}`, (signal) => openArtifact(api, trial, name, signal))
@@ -20,15 +21,15 @@ function useArtifact(trial: LocatedTrial, name: string) {
 
 type FileNoteProps = { file: TextFile & { loadRest: () => void }; size: number; url: string }
 
-/** Says how much of a file is shown, with controls to load or download the rest. */
+/** Shows how much of a file has been read, with controls to load or download the rest. */
 function FileNote({ file, size, url }: FileNoteProps) {
   const { state, characters, lines, error, loadRest } = file
   if (state === 'failed') return <ProblemNote error={error} />
+  const shownSize =
+    state === 'done' ? formatBytes(size) : `the first ${formatBytes(characters)} of ${formatBytes(size)}`
   return (
     <p className="actions small muted">
-      {state === 'done'
-        ? `${plural(lines.length, 'line')}, ${formatBytes(size)}`
-        : `${plural(lines.length, 'line')}, the first ${formatBytes(characters)} of ${formatBytes(size)}`}
+      {plural(lines.length, 'line')}, {shownSize}
       {state === 'paused' && (
         <button type="button" className="button" onClick={loadRest}>
           Load the rest
@@ -42,18 +43,18 @@ function FileNote({ file, size, url }: FileNoteProps) {
   )
 }
 
-/** The changes that the agent made to the working directory. */
+/** Shows the changes that the agent made to the working directory. */
 export function DiffView({ trial }: { trial: LocatedTrial }) {
   if (!trial.artifacts.some(({ name }) => name === PATCH))
     return <Empty command={`assay trials diff ${trial.id}`}>{explainMissing(trial, 'The patch')}</Empty>
-  return <Patch trial={trial} />
+  return <PatchFile trial={trial} />
 }
 
-function Patch({ trial }: { trial: LocatedTrial }) {
-  const { file, ...rest } = useArtifact(trial, PATCH)
+function PatchFile({ trial }: { trial: LocatedTrial }) {
+  const { file, size, url } = useArtifact(trial, PATCH)
   return (
     <>
-      <FileNote file={file} {...rest} />
+      <FileNote file={file} size={size} url={url} />
       {file.state === 'done' && file.lines.length === 0 ? (
         <p>The agent changed no file.</p>
       ) : (
@@ -63,9 +64,8 @@ function Patch({ trial }: { trial: LocatedTrial }) {
   )
 }
 
-/** The output of the verifier, below the tests that failed. */
+/** Lists the tests that failed, and below them the output of the verifier. */
 export function VerifierView({ trial }: { trial: LocatedTrial }) {
-  const [target, setTarget] = useState<number>()
   const names = trial.artifacts.map(({ name }) => name).filter(isVerifierLog)
   const [name = '', setName] = useState(names[0])
   if (name === '')
@@ -75,38 +75,35 @@ export function VerifierView({ trial }: { trial: LocatedTrial }) {
   return (
     <>
       {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
-      <VerifierLog trial={trial} name={name} target={target} onTarget={setTarget} />
+      <VerifierLog key={name} trial={trial} name={name} />
     </>
   )
 }
 
-type VerifierLogProps = {
-  trial: LocatedTrial
-  name: string
-  target: number | undefined
-  onTarget: (line: number) => void
-}
-
-function VerifierLog({ trial, name, target, onTarget }: VerifierLogProps) {
-  const { file, ...rest } = useArtifact(trial, name)
-  const failed = useMemo(
+function VerifierLog({ trial, name }: { trial: LocatedTrial; name: string }) {
+  const { file, size, url } = useArtifact(trial, name)
+  const [targetIndex, setTargetIndex] = useState<number>()
+  const failedTests = useMemo(
     () =>
-      (trial.failedTests ?? []).map((test) => ({ test, line: file.lines.findIndex((line) => line.includes(test)) })),
+      (trial.failedTests ?? []).map((test) => ({
+        test,
+        lineIndex: file.lines.findIndex((line) => line.includes(test)),
+      })),
     [trial.failedTests, file.lines],
   )
   return (
     <>
-      {failed.length > 0 && (
+      {failedTests.length > 0 && (
         <>
-          <h3>{plural(failed.length, 'failed test')}</h3>
+          <h3>{plural(failedTests.length, 'failed test')}</h3>
           <ul className="rows failed-tests">
-            {failed.map(({ test, line }) => (
+            {failedTests.map(({ test, lineIndex }) => (
               <li key={test}>
                 <span className="fail-mark">× failed</span>
-                {line < 0 ? (
+                {lineIndex < 0 ? (
                   <bdi>{replaceUnsafeCharacters(test)}</bdi>
                 ) : (
-                  <button type="button" className="link-button" onClick={() => onTarget(line)}>
+                  <button type="button" className="link-button" onClick={() => setTargetIndex(lineIndex)}>
                     <bdi>{replaceUnsafeCharacters(test)}</bdi>
                   </button>
                 )}
@@ -115,13 +112,13 @@ function VerifierLog({ trial, name, target, onTarget }: VerifierLogProps) {
           </ul>
         </>
       )}
-      <FileNote file={file} {...rest} />
-      <VirtualLines label={name} lines={file.lines} target={target} />
+      <FileNote file={file} size={size} url={url} />
+      <VirtualLines label={name} lines={file.lines} targetIndex={targetIndex} />
     </>
   )
 }
 
-/** The logs of the agent and of other programs. */
+/** Shows a log of the agent or of another program, except the verifier. */
 export function LogsView({ trial }: { trial: LocatedTrial }) {
   const names = trial.artifacts.map(({ name }) => name).filter(isLog)
   const [name = '', setName] = useState(names[0])
@@ -129,28 +126,28 @@ export function LogsView({ trial }: { trial: LocatedTrial }) {
   return (
     <>
       {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
-      <Log key={name} trial={trial} name={name} />
+      <LogFile key={name} trial={trial} name={name} />
     </>
   )
 }
 
-function Log({ trial, name }: { trial: LocatedTrial; name: string }) {
-  const { file, ...rest } = useArtifact(trial, name)
-  const [target, setTarget] = useState<number>()
+function LogFile({ trial, name }: { trial: LocatedTrial; name: string }) {
+  const { file, size, url } = useArtifact(trial, name)
+  const [targetIndex, setTargetIndex] = useState<number>()
   return (
     <>
       <div className="actions">
-        <FileNote file={file} {...rest} />
-        <button type="button" className="button" onClick={() => setTarget(file.lines.length - 1)}>
+        <FileNote file={file} size={size} url={url} />
+        <button type="button" className="button" onClick={() => setTargetIndex(file.lines.length - 1)}>
           Go to the end
         </button>
       </div>
-      <VirtualLines label={name} lines={file.lines} target={target} />
+      <VirtualLines label={name} lines={file.lines} targetIndex={targetIndex} />
     </>
   )
 }
 
-/** Every file of the trial as a download. The service sends files only as attachments, because they are untrusted. */
+/** Lists every file of the trial as a download. The service sends files only as attachments, because they are untrusted. */
 export function FilesView({ trial }: { trial: LocatedTrial }) {
   const api = useApi()
   if (trial.artifacts.length === 0)

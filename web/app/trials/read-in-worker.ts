@@ -2,6 +2,7 @@ import { type ProblemAnswer, ProblemReceived, ServiceUnreachable } from '../../.
 import { waitUntilIdle } from '../components/idle.ts'
 import { appendPart, type ParsedTrajectory } from './trajectory.ts'
 
+/** A message of the worker. After each part, the worker waits until the page requests the next one. */
 export type TrajectoryMessage =
   | { kind: 'part'; part: ParsedTrajectory }
   | { kind: 'end' }
@@ -9,8 +10,8 @@ export type TrajectoryMessage =
   | { kind: 'unreachable' | 'failed'; reason: string }
 
 /**
- * Downloads and reads a trajectory in a worker. Reports all events so far whenever more have arrived. Asks for more only
- * when the page has nothing else to do.
+ * Downloads and parses a trajectory in a worker. Calls `onProgress` with all events so far whenever more have arrived,
+ * and requests more only when the browser is idle.
  */
 export function readInWorker(
   url: string,
@@ -20,12 +21,14 @@ export function readInWorker(
   const worker = new Worker(new URL('./trajectory-worker.ts', import.meta.url), { type: 'module' })
   const read = new Promise<ParsedTrajectory>((resolve, reject) => {
     let trajectory: ParsedTrajectory | undefined
+    const addPart = (part: ParsedTrajectory) => {
+      trajectory = appendPart(trajectory, part)
+      onProgress(trajectory)
+      void waitUntilIdle().then(() => worker.postMessage('next'))
+    }
     worker.onmessage = ({ data }: MessageEvent<TrajectoryMessage>) => {
-      if (data.kind === 'part') {
-        trajectory = appendPart(trajectory, data.part)
-        onProgress(trajectory)
-        void waitUntilIdle().then(() => worker.postMessage('next'))
-      } else if (data.kind !== 'end') reject(toReadError(data))
+      if (data.kind === 'part') addPart(data.part)
+      else if (data.kind !== 'end') reject(toReadError(data))
       else if (trajectory) resolve(trajectory)
     }
     worker.onerror = ({ message }) => reject(toReadError({ kind: 'failed', reason: message }))

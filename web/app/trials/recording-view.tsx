@@ -5,20 +5,24 @@ import { replaceUnsafeCharacters, stripAnsi } from '../../../src/platform/termin
 import { useApi } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
-import { parseAsciicast, type Recording, showScreen } from './asciicast.ts'
+import { parseAsciicast, type Recording, renderScreen } from './asciicast.ts'
 import { FileChoice } from './trajectory-view.tsx'
 import { explainMissing, formatSeconds, isRecording, openArtifact } from './trial-files.ts'
 
-/** Replays the output of the agent as it was written. */
+/** Replays the terminal output of the agent. */
 export function RecordingView({ trial }: { trial: LocatedTrial }) {
   const api = useApi()
   const names = trial.artifacts.map(({ name }) => name).filter(isRecording)
   const [name = '', setName] = useState(names[0])
   const query = useQuery({
     queryKey: ['recording', trial.id, name],
-    queryFn: async ({ signal }) => parseAsciicast(await (await openArtifact(api, trial, name, signal)).text()),
+    queryFn: async ({ signal }) => {
+      const response = await openArtifact(api, trial, name, signal)
+      return parseAsciicast(await response.text())
+    },
     enabled: name !== '',
     staleTime: Number.POSITIVE_INFINITY,
+    // Structural sharing would compare every write with those of the previous result.
     structuralSharing: false,
   })
   if (name === '')
@@ -41,24 +45,24 @@ function Player({ recording }: { recording: Recording }) {
   const hasEnded = seconds >= recording.seconds
   useEffect(() => {
     if (!isPlaying || hasEnded) return
-    const before = performance.now()
+    const frameStartMs = performance.now()
     const frame = requestAnimationFrame(() => {
-      const passed = ((performance.now() - before) / 1000) * speed
-      setSeconds(Math.min(recording.seconds, seconds + passed))
+      const playedSeconds = ((performance.now() - frameStartMs) / 1000) * speed
+      setSeconds(Math.min(recording.seconds, seconds + playedSeconds))
     })
     return () => cancelAnimationFrame(frame)
   }, [isPlaying, hasEnded, seconds, speed, recording])
   useLayoutEffect(() => {
     if (seconds > 0) screen.current?.scrollTo({ top: screen.current.scrollHeight })
   }, [seconds])
-  const toggle = () => {
+  const togglePlaying = () => {
     if (hasEnded) setSeconds(0)
     setPlaying(hasEnded || !isPlaying)
   }
   return (
     <div className="recording">
       <div className="actions">
-        <button type="button" className="button" onClick={toggle}>
+        <button type="button" className="button" onClick={togglePlaying}>
           {isPlaying && !hasEnded ? 'Pause' : 'Play'}
         </button>
         <input
@@ -92,7 +96,7 @@ function Player({ recording }: { recording: Recording }) {
         tabIndex={0}
         ref={screen}
       >
-        <bdi>{replaceUnsafeCharacters(stripAnsi(showScreen(recording, seconds)))}</bdi>
+        <bdi>{replaceUnsafeCharacters(stripAnsi(renderScreen(recording, seconds)))}</bdi>
       </section>
       <p className="small muted">Pauses of more than two seconds are shortened.</p>
     </div>

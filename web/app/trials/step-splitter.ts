@@ -1,4 +1,4 @@
-// Character codes.
+// Character codes: comparing numbers is faster than comparing texts.
 const QUOTE = 34
 const BACKSLASH = 92
 const OPEN_ARRAY = 91
@@ -7,21 +7,25 @@ const OPEN_OBJECT = 123
 const CLOSE_OBJECT = 125
 
 /**
- * Splits the text of a trajectory into its steps while it arrives, so that the first steps are shown before the last ones
- * are read, and the thread is never blocked for long. The text is untrusted.
+ * Splits the JSON of a trajectory into the entries of its array `steps` while the text arrives. The first steps can be
+ * shown before the last ones have arrived, and no call blocks the thread for long. The text is untrusted.
  */
 export class StepSplitter {
   /** Text that is still needed: the current step, or the text outside of `steps` since the last cut. */
   #text = ''
+  /** Index of the next character in `#text`. */
   #position = 0
+  /** Number of open objects and arrays. The entries of `steps` begin at depth 2. */
   #depth = 0
   #isInString = false
   #stringStart = 0
   /** The last string in the outermost object, a key or a value. */
   #lastString = ''
   #isInSteps = false
+  /** Index in `#text` at which the current step begins. -1 between two steps. */
   #stepStart = -1
   #textBeforeSteps = ''
+  /** Steps that are complete but not yet returned. */
   #steps: unknown[] = []
 
   /** Takes the next part of the text and returns the steps that it completes. */
@@ -42,10 +46,11 @@ export class StepSplitter {
     return JSON.parse(this.#textBeforeSteps + this.#text)
   }
 
-  /** Moves behind the string that the position is in. Stays in it if its end has not arrived. */
+  /** Moves the position behind the current string, or to the end of the text if the string continues in the next part. */
   #skipString(): void {
     while (this.#position < this.#text.length) {
       const code = this.#text.charCodeAt(this.#position)
+      // The character after a backslash is escaped and cannot end the string.
       this.#position += code === BACKSLASH ? 2 : 1
       if (code !== QUOTE) continue
       this.#isInString = false
@@ -69,7 +74,8 @@ export class StepSplitter {
     if (this.#isInSteps && this.#depth === 2) this.#stepStart = this.#position
     this.#depth += 1
     this.#position += 1
-    if (this.#depth !== 2 || code !== OPEN_ARRAY || this.#lastString !== 'steps') return
+    const isStepsArray = this.#depth === 2 && code === OPEN_ARRAY && this.#lastString === 'steps'
+    if (!isStepsArray) return
     this.#isInSteps = true
     this.#textBeforeSteps += this.#text.slice(0, this.#position)
     this.#cut(this.#position)
@@ -78,11 +84,13 @@ export class StepSplitter {
   #close(): void {
     this.#depth -= 1
     this.#position += 1
-    if (this.#isInSteps && this.#depth === 2 && this.#stepStart >= 0) {
+    const isEndOfStep = this.#isInSteps && this.#depth === 2 && this.#stepStart >= 0
+    if (isEndOfStep) {
       this.#steps.push(JSON.parse(this.#text.slice(this.#stepStart, this.#position)))
       this.#stepStart = -1
     }
-    if (!this.#isInSteps || this.#depth !== 1) return
+    const isEndOfSteps = this.#isInSteps && this.#depth === 1
+    if (!isEndOfSteps) return
     this.#isInSteps = false
     this.#lastString = ''
     this.#cut(this.#position - 1)

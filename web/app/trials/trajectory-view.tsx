@@ -10,8 +10,8 @@ import { Empty } from '../components/page.tsx'
 import { useRows } from '../components/use-rows.ts'
 import { readInWorker } from './read-in-worker.ts'
 import {
-  EVENT_KINDS,
-  type EventKind,
+  EVENT_FILTERS,
+  type EventFilter,
   filterEvents,
   type ParsedTrajectory,
   type StepUsage,
@@ -19,6 +19,7 @@ import {
 } from './trajectory.ts'
 import { explainMissing, isTrajectory, toArtifactUrl } from './trial-files.ts'
 
+/** `step` is the number of the step to scroll to. */
 type TrajectoryViewProps = { trial: LocatedTrial; step: number | undefined }
 
 /** Shows messages, reasoning and tool calls of the agent, with filters and search. */
@@ -32,7 +33,9 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
     queryKey,
     queryFn: ({ signal }) => {
       const url = toArtifactUrl(api, trial, name)
-      return readInWorker(url, signal, (read) => !signal.aborted && queries.setQueryData(queryKey, read))
+      return readInWorker(url, signal, (trajectory) => {
+        if (!signal.aborted) queries.setQueryData(queryKey, trajectory)
+      })
     },
     enabled: name !== '',
     staleTime: Number.POSITIVE_INFINITY,
@@ -46,7 +49,7 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
       {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
       <Loaded query={query}>
         {(trajectory) => (
-          <Trace trajectory={trajectory} trialId={trial.id} target={step} isReading={query.isFetching} />
+          <Trace trajectory={trajectory} trialId={trial.id} targetStep={step} isReading={query.isFetching} />
         )}
       </Loaded>
     </>
@@ -67,7 +70,7 @@ export function FileChoice({ names, name, onChoose }: FileChoiceProps) {
   )
 }
 
-const KIND_LABELS: Record<EventKind, string> = {
+const FILTER_LABELS: Record<EventFilter, string> = {
   messages: 'Messages',
   reasoning: 'Reasoning',
   tools: 'Tool calls',
@@ -77,35 +80,35 @@ const KIND_LABELS: Record<EventKind, string> = {
 type TraceProps = {
   trajectory: ParsedTrajectory
   trialId: string
-  target: number | undefined
+  targetStep: number | undefined
   /** True while more events arrive. */
   isReading: boolean
 }
 
-function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
+function Trace({ trajectory, trialId, targetStep, isReading }: TraceProps) {
   const { events, counts, agent, notes } = trajectory
-  const [kind, setKind] = useState<EventKind>()
+  const [filter, setFilter] = useState<EventFilter>()
   const [search, setSearch] = useState('')
   const deferredSearch = useDeferredValue(search)
-  const shown = useMemo(() => filterEvents(events, kind, deferredSearch), [events, kind, deferredSearch])
+  const shown = useMemo(() => filterEvents(events, filter, deferredSearch), [events, filter, deferredSearch])
   return (
     <>
       <div className="trace-controls">
         <fieldset className="actions">
           <legend className="hidden">Filter by kind</legend>
-          <button type="button" className="button" aria-pressed={!kind} onClick={() => setKind(undefined)}>
+          <button type="button" className="button" aria-pressed={!filter} onClick={() => setFilter(undefined)}>
             All <span className="faint">{formatCount(events.length)}</span>
           </button>
-          {EVENT_KINDS.map((each) => (
+          {EVENT_FILTERS.map((each) => (
             <button
               type="button"
               className="button"
               key={each}
-              aria-pressed={kind === each}
+              aria-pressed={filter === each}
               disabled={counts[each] === 0}
-              onClick={() => setKind(kind === each ? undefined : each)}
+              onClick={() => setFilter(filter === each ? undefined : each)}
             >
-              {KIND_LABELS[each]} <span className="faint">{formatCount(counts[each])}</span>
+              {FILTER_LABELS[each]} <span className="faint">{formatCount(counts[each])}</span>
             </button>
           ))}
         </fieldset>
@@ -125,34 +128,34 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
           <bdi>{replaceUnsafeCharacters([agent, notes].filter(Boolean).join(' · '))}</bdi>
         </p>
       )}
-      <EventList events={shown} trialId={trialId} target={target} />
+      <EventList events={shown} trialId={trialId} targetStep={targetStep} />
     </>
   )
 }
 
-/** Height of most rows. */
+/** Height that a row is assumed to have until it is measured: that of most rows. */
 const ROW_PX = 84
 
 type EventListProps = {
   events: readonly TraceEvent[]
   trialId: string
-  target: number | undefined
+  targetStep: number | undefined
 }
 
-function EventList({ events, trialId, target }: EventListProps) {
+function EventList({ events, trialId, targetStep }: EventListProps) {
   const region = useRef<HTMLElement>(null)
   const navigate = useNavigate()
   const virtualizer = useRows(region, { count: events.length, rowPx: ROW_PX, overscan: 4 })
-  const shownStep = useRef<number>(undefined)
+  const scrolledToStep = useRef<number>(undefined)
   useEffect(() => {
-    if (target === undefined || shownStep.current === target) return
-    const index = events.findIndex(({ step }) => step >= target)
-    // The step may not have arrived yet.
-    if (index < 0) return
-    shownStep.current = target
+    if (targetStep === undefined || scrolledToStep.current === targetStep) return
+    const index = events.findIndex(({ step }) => step >= targetStep)
+    const hasArrived = index >= 0
+    if (!hasArrived) return
+    scrolledToStep.current = targetStep
     virtualizer.scrollToIndex(index, { align: 'start' })
-  }, [target, events, virtualizer])
-  const goTo = (step: number | undefined) => {
+  }, [targetStep, events, virtualizer])
+  const goToStep = (step: number | undefined) => {
     if (step === undefined) return
     void navigate({ to: '/trials/$trialId', params: { trialId }, search: { step }, replace: true, resetScroll: false })
   }
@@ -164,15 +167,15 @@ function EventList({ events, trialId, target }: EventListProps) {
       tabIndex={0}
       ref={region}
       onKeyDown={({ key }) => {
-        if (key === 'j') goTo(events.find(({ step }) => step > (target ?? 0))?.step)
-        if (key === 'k') goTo(events.findLast(({ step }) => step < (target ?? 0))?.step)
+        if (key === 'j') goToStep(events.find(({ step }) => step > (targetStep ?? 0))?.step)
+        if (key === 'k') goToStep(events.findLast(({ step }) => step < (targetStep ?? 0))?.step)
       }}
     >
       <ol style={{ height: virtualizer.getTotalSize() }}>
         {virtualizer.getVirtualItems().map(({ index, start }) => {
           const event = events[index]
           if (!event) return null
-          const isFirst = events[index - 1]?.step !== event.step
+          const isFirstOfStep = events[index - 1]?.step !== event.step
           return (
             <li
               key={index}
@@ -180,10 +183,10 @@ function EventList({ events, trialId, target }: EventListProps) {
               ref={virtualizer.measureElement}
               aria-setsize={events.length}
               aria-posinset={index + 1}
-              className={event.step === target ? 'target' : undefined}
+              className={event.step === targetStep ? 'target' : undefined}
               style={{ transform: `translateY(${start}px)` }}
             >
-              <EventRow event={event} usage={isFirst ? event.usage : undefined} onLink={goTo} />
+              <EventRow event={event} usage={isFirstOfStep ? event.usage : undefined} onLink={goToStep} />
             </li>
           )
         })}
@@ -192,9 +195,11 @@ function EventList({ events, trialId, target }: EventListProps) {
   )
 }
 
+/** Characters and lines of an event that are shown before the user expands it. */
 const TEXT_LENGTH_MAX = 1500
 const TEXT_LINES_MAX = 16
 
+/** `onLink` is called with the number of the step whose link was clicked. */
 type EventRowProps = { event: TraceEvent; usage: StepUsage | undefined; onLink: (step: number) => void }
 
 function EventRow({ event, usage, onLink }: EventRowProps) {
@@ -226,13 +231,14 @@ function EventRow({ event, usage, onLink }: EventRowProps) {
   )
 }
 
-/** A plain link, because a link of the router subscribes to the address in every row, which makes scrolling slow. */
+/** A plain link: a link of the router in every row would subscribe to the address and make scrolling slow. */
 const StepLink = ({ step, onLink }: { step: number; onLink: (step: number) => void }) => (
   <a
     href={`?step=${step}`}
     aria-label={`Link to step ${step}`}
     onClick={(event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+      const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey
+      if (opensElsewhere) return
       event.preventDefault()
       onLink(step)
     }}

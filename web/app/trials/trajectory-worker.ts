@@ -2,16 +2,19 @@ import { ProblemReceived, ServiceUnreachable, toError } from '../../../src/platf
 import type { TrajectoryMessage } from './read-in-worker.ts'
 import { readTrajectory } from './trajectory.ts'
 
-// A worker that downloads and reads one trajectory, so that the page stays responsive. The first message that it receives
-// is the address of the trajectory; every other one requests the next part.
+// A web worker that downloads and parses one trajectory, so that the page stays responsive. The first message from the page
+// is the address of the trajectory; every other message requests the next part.
 
 const send = (message: TrajectoryMessage): void => postMessage(message)
-let sendNext = (): void => {}
+/** Lets `readTrajectory` continue after a part. */
+let continueReading = (): void => {}
 
-addEventListener('message', ({ data: url }: MessageEvent<string>) => void read(url).catch(report), { once: true })
-addEventListener('message', () => sendNext())
+addEventListener('message', ({ data: url }: MessageEvent<string>) => void download(url).catch(sendError), {
+  once: true,
+})
+addEventListener('message', () => continueReading())
 
-async function read(url: string): Promise<void> {
+async function download(url: string): Promise<void> {
   const response = await fetch(url).catch((error: unknown) => {
     throw new ServiceUnreachable('The service does not respond.', { cause: error })
   })
@@ -19,13 +22,13 @@ async function read(url: string): Promise<void> {
   await readTrajectory(response.body, (part) => {
     send({ kind: 'part', part })
     return new Promise((resolve) => {
-      sendNext = resolve
+      continueReading = resolve
     })
   })
   send({ kind: 'end' })
 }
 
-function report(error: unknown): void {
+function sendError(error: unknown): void {
   if (error instanceof ProblemReceived) send({ kind: 'problem', problem: error.problem })
   else if (error instanceof ServiceUnreachable) send({ kind: 'unreachable', reason: error.message })
   else send({ kind: 'failed', reason: String(error) })

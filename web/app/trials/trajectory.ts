@@ -1,8 +1,8 @@
 import { StepSplitter } from './step-splitter.ts'
 
-/** Kinds of events by which a trajectory is filtered. */
-export const EVENT_KINDS = ['messages', 'reasoning', 'tools', 'errors'] as const
-export type EventKind = (typeof EVENT_KINDS)[number]
+/** Filters of a trajectory: each selects some of its events. */
+export const EVENT_FILTERS = ['messages', 'reasoning', 'tools', 'errors'] as const
+export type EventFilter = (typeof EVENT_FILTERS)[number]
 
 /** A message, a tool call or its result. The texts are untrusted. */
 export type TraceEvent = {
@@ -23,8 +23,9 @@ export type StepUsage = { input: number; output: number; costUsd: number | undef
 export type ParsedTrajectory = {
   agent: string
   events: TraceEvent[]
-  /** Number of events of each kind. */
-  counts: Record<EventKind, number>
+  /** Number of events that each filter selects. */
+  counts: Record<EventFilter, number>
+  /** Remarks of the agent about the trajectory, untrusted. */
   notes: string
 }
 
@@ -44,19 +45,19 @@ function toParsedTrajectory({ agent, notes }: JsonObject, events: TraceEvent[]):
   return {
     agent: [program, toText(model)].filter(Boolean).join(' · '),
     events,
-    counts: countByKind((kind) => events.filter((event) => isOfKind(event, kind)).length),
+    counts: countByFilter((filter) => events.filter((event) => isSelectedBy(filter, event)).length),
     notes: toText(notes),
   }
 }
 
-/** Events of the first part: more than a screen shows. */
+/** Number of events in the first part: more than a screen shows. */
 const FIRST_PART_EVENTS = 100
-/** Events of the other parts. Receiving one must not delay a frame for long. */
+/** Number of events in the other parts, small enough that receiving one does not delay a frame for long. */
 const PART_EVENTS = 4000
 
 /**
- * Reads a trajectory from a stream and emits it in parts: a few events as soon as they are there, the others as they
- * arrive. Waits for `emit` before the next part. The last part names the agent.
+ * Reads a trajectory from a stream and emits it in parts: the first events as soon as they have arrived, the others in
+ * larger parts. Waits for `emit` before the next part. Only the last part has the agent and the notes.
  */
 export async function readTrajectory(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -65,7 +66,8 @@ export async function readTrajectory(
   const splitter = new StepSplitter()
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let events: TraceEvent[] = []
-  let [stepCount, partLength] = [0, FIRST_PART_EVENTS]
+  let stepCount = 0
+  let partLength = FIRST_PART_EVENTS
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
     const steps = splitter.push(chunk.value)
     events = events.concat(listEvents(steps, stepCount))
@@ -84,11 +86,11 @@ export function appendPart(previous: ParsedTrajectory | undefined, part: ParsedT
   return {
     ...part,
     events: previous.events.concat(part.events),
-    counts: countByKind((kind) => previous.counts[kind] + part.counts[kind]),
+    counts: countByFilter((filter) => previous.counts[filter] + part.counts[filter]),
   }
 }
 
-const countByKind = (count: (kind: EventKind) => number): Record<EventKind, number> => ({
+const countByFilter = (count: (filter: EventFilter) => number): Record<EventFilter, number> => ({
   messages: count('messages'),
   reasoning: count('reasoning'),
   tools: count('tools'),
@@ -118,7 +120,7 @@ function findUsage(metrics: unknown): StepUsage | undefined {
   return { input, output, costUsd: typeof cost === 'number' ? cost : undefined }
 }
 
-/** Shows a command as it was run, and other arguments as JSON. */
+/** Formats the arguments of a tool call: a single command as a shell prompt shows it, others as JSON. */
 function formatArguments(value: unknown): string {
   const { command, ...others } = toObject(value)
   if (typeof command === 'string' && Object.keys(others).length === 0) return `$ ${command}`
@@ -129,31 +131,34 @@ function formatArguments(value: unknown): string {
   }
 }
 
+/** Matches a line that begins like an error message, a non-zero exit code, or a command that was not found. */
 const ERROR_TEXT =
   /^\s*(?:\S*(?:Error|Exception)\b|error\b|fatal:|panic:|Traceback \(|bash: )|exit(?:ed with)? (?:code|status):? [1-9]|command not found/im
-const ERROR_LENGTH_MAX = 2000
+/** Characters at the beginning and at the end of an output that are searched. */
+const SEARCHED_LENGTH = 2000
 
-/** Guesses from its beginning and end whether a tool's output reports an error. */
+/** Guesses whether the output of a tool reports an error. */
 const isErrorText = (text: string): boolean =>
-  ERROR_TEXT.test(text.slice(0, ERROR_LENGTH_MAX)) ||
-  (text.length > ERROR_LENGTH_MAX && ERROR_TEXT.test(text.slice(-ERROR_LENGTH_MAX)))
+  ERROR_TEXT.test(text.slice(0, SEARCHED_LENGTH)) ||
+  (text.length > SEARCHED_LENGTH && ERROR_TEXT.test(text.slice(-SEARCHED_LENGTH)))
 
-const FILTER_KINDS = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
+const FILTERS_BY_KIND = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
 
-const isOfKind = (event: TraceEvent, kind: EventKind): boolean =>
-  kind === 'errors' ? event.isError : FILTER_KINDS[event.kind] === kind
+const isSelectedBy = (filter: EventFilter, event: TraceEvent): boolean =>
+  filter === 'errors' ? event.isError : FILTERS_BY_KIND[event.kind] === filter
 
-/** Returns the events of a kind that contain a text, in any case. */
+/** Returns the events that a filter selects and that contain a text, in any case. */
 export function filterEvents(
   events: readonly TraceEvent[],
-  kind: EventKind | undefined,
+  filter: EventFilter | undefined,
   search: string,
 ): readonly TraceEvent[] {
-  if (kind === undefined && search === '') return events
+  if (filter === undefined && search === '') return events
+  // Every special character is escaped, because the text is not a regular expression.
   const pattern = search === '' ? undefined : new RegExp(search.replaceAll(/[^\w\s]/g, '\\$&'), 'i')
   return events.filter(
     (event) =>
-      (kind === undefined || isOfKind(event, kind)) &&
+      (filter === undefined || isSelectedBy(filter, event)) &&
       (pattern === undefined || pattern.test(event.text) || pattern.test(event.label)),
   )
 }

@@ -13,7 +13,7 @@ import { CallsView } from './calls-view.tsx'
 import { DiffView, FilesView, LogsView, VerifierView } from './file-views.tsx'
 import { RecordingView } from './recording-view.tsx'
 import { TrajectoryView } from './trajectory-view.tsx'
-import { formatSeconds, isOpen } from './trial-files.ts'
+import { formatSeconds, isOpenTrial } from './trial-files.ts'
 import type { TrialTab } from './trial-search.ts'
 
 /** Shows a trial: the verdict, then the evidence for it. */
@@ -33,10 +33,11 @@ const REFRESH_MS = 2000
 
 function TrialContent({ trial }: { trial: LocatedTrial }) {
   const { tab = 'trajectory', step } = useSearch({ from: '/trials/$trialId' })
-  // Refreshes the trial that the page above reads, until the trial has ended.
-  useRead(readTrialById, { params: { trialId: trial.id } }, { refetchMs: isOpen(trial) ? REFRESH_MS : undefined })
+  // The page above shows the same read from the cache. Only here is it known whether the trial still changes.
+  useRead(readTrialById, { params: { trialId: trial.id } }, { refetchMs: isOpenTrial(trial) ? REFRESH_MS : undefined })
   const { scope } = trial.comparison
-  const { settingId, explanation, error, spoiled, voided } = trial
+  const { settingId, explanation, error, spoiled: failedAttempts, voided } = trial
+  const reason = explanation ?? error
   return (
     <Page
       title={replaceUnsafeCharacters(trial.task.name)}
@@ -48,12 +49,12 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
           · <bdi>{replaceUnsafeCharacters(settingId.replaceAll('|', ' · '))}</bdi> · attempt {trial.attempt}
         </>
       }
-      state={<Verdict trial={trial} />}
-      actions={<Neighbours trial={trial} tab={tab} />}
+      state={<TrialChips trial={trial} />}
+      actions={<NeighbourLinks trial={trial} tab={tab} />}
     >
-      {(explanation ?? error) && (
+      {reason && (
         <p className="explanation">
-          <bdi>{replaceUnsafeCharacters(explanation ?? error ?? '')}</bdi>
+          <bdi>{replaceUnsafeCharacters(reason)}</bdi>
         </p>
       )}
       {voided && (
@@ -61,12 +62,12 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
           Excluded from the results: <bdi>{replaceUnsafeCharacters(voided.reason)}</bdi>
         </p>
       )}
-      <Facts trial={trial} />
+      <TrialFacts trial={trial} />
       <Timeline trial={trial} />
-      {spoiled.length > 0 && (
+      {failedAttempts.length > 0 && (
         <Card title="Earlier attempts">
           <ul className="rows small">
-            {spoiled.map((attempt) => (
+            {failedAttempts.map((attempt) => (
               <li key={attempt.at}>
                 {attempt.class}: <bdi>{replaceUnsafeCharacters(attempt.error)}</bdi>
               </li>
@@ -76,7 +77,7 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
       )}
       <Card className="evidence">
         <Tabs trial={trial} current={tab} />
-        <Evidence key={`${tab} ${trial.artifacts.length}`} trial={trial} tab={tab} step={step} />
+        <TabContent key={`${tab} ${trial.artifacts.length}`} trial={trial} tab={tab} step={step} />
       </Card>
     </Page>
   )
@@ -97,7 +98,7 @@ const CHIP_CLASSES: Partial<Record<LocatedTrial['state'], string>> = {
   running: 'run',
 }
 
-function Verdict({ trial: { state, class: trialClass, reusedFrom } }: { trial: LocatedTrial }) {
+function TrialChips({ trial: { state, class: trialClass, reusedFrom } }: { trial: LocatedTrial }) {
   return (
     <>
       <span className={`chip ${CHIP_CLASSES[state] ?? ''}`}>
@@ -111,8 +112,8 @@ function Verdict({ trial: { state, class: trialClass, reusedFrom } }: { trial: L
   )
 }
 
-/** Links to the same setting on the tasks before and after, also by the keys [ and ]. */
-function Neighbours({ trial: { previous, next }, tab }: { trial: LocatedTrial; tab: TrialTab }) {
+/** Links to the trials of the same setting on the previous and the next task. The keys [ and ] open them too. */
+function NeighbourLinks({ trial: { previous, next }, tab }: { trial: LocatedTrial; tab: TrialTab }) {
   const navigate = useNavigate()
   // A layout effect runs before the page is painted, so that the keys work as soon as the page is visible.
   useLayoutEffect(() => {
@@ -140,7 +141,7 @@ function Neighbours({ trial: { previous, next }, tab }: { trial: LocatedTrial; t
   )
 }
 
-function Facts({ trial }: { trial: LocatedTrial }) {
+function TrialFacts({ trial }: { trial: LocatedTrial }) {
   const { reward, costUsd, timings, usage, retries, isolation } = trial
   return (
     <div className="cards">
@@ -182,7 +183,7 @@ const describeUsage = ({ input, cacheRead, cacheWrite, output }: TrialUsage): st
 
 const PHASES = ['queue', 'prepare', 'agent', 'verify'] as const
 
-/** The phases in order, each as wide as its share of the duration. */
+/** Shows the phases in order, each as wide as its share of the duration. The bar leaves out the time in the queue. */
 function Timeline({ trial: { timings } }: { trial: LocatedTrial }) {
   const phases = PHASES.flatMap((phase) => (timings[phase] === null ? [] : [{ phase, seconds: timings[phase] }]))
   const runPhases = phases.filter(({ phase }) => phase !== 'queue')
@@ -241,9 +242,9 @@ function Tabs({ trial: { id, failedTests = [], artifacts }, current }: { trial: 
   )
 }
 
-type EvidenceProps = { trial: LocatedTrial; tab: TrialTab; step: number | undefined }
+type TabContentProps = { trial: LocatedTrial; tab: TrialTab; step: number | undefined }
 
-function Evidence({ trial, tab, step }: EvidenceProps) {
+function TabContent({ trial, tab, step }: TabContentProps) {
   switch (tab) {
     case 'trajectory':
       return <TrajectoryView trial={trial} step={step} />

@@ -4,7 +4,7 @@ export type TrialTab = (typeof TABS)[number]
 /** Search parameters of a trial page: a tab, and a step of the trajectory. */
 type TrialSearch = { tab?: TrialTab | undefined; step?: number | undefined }
 
-/** Reads the search parameters of the address. Anything else is ignored. */
+/** Parses the search parameters. Invalid values count as absent. */
 export const parseTrialSearch = ({ tab, step }: Record<string, unknown>): TrialSearch => ({
   tab: TABS.find((each) => each === tab),
   step: Number.isSafeInteger(step) && Number(step) > 0 ? Number(step) : undefined,
