@@ -10,20 +10,22 @@ export type TextFile = {
   error?: unknown
 }
 
+/** Characters after which reading pauses until the user requests the rest. */
 const FIRST_PART_LENGTH = 8 * 1024 * 1024
-/** Browsers cannot scroll much further at 20 pixels per line. */
+/** Browsers limit the height of an element; at 20 pixels per line it is reached soon after this many lines. */
 const LINES_MAX = 1_500_000
+/** Characters between two updates of the page. */
 const UPDATE_LENGTH = 1024 * 1024
 
 /**
- * Reads a text as lines. Pauses after the first megabytes of a large file, with the connection open, until the rest is
- * requested.
+ * Reads a text file as lines. Pauses after the first 8 MB of a large file, with the connection open, until the rest is
+ * requested. A new `key` means another file.
  */
 export function useTextFile(key: string, open: (signal: AbortSignal) => Promise<Response>) {
   const [file, setFile] = useState<TextFile>(EMPTY)
   const requestRest = useRef<() => void>(() => {})
-  const opener = useRef(open)
-  opener.current = open
+  const latestOpen = useRef(open)
+  latestOpen.current = open
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the file that is opened
   useEffect(() => {
@@ -32,11 +34,10 @@ export function useTextFile(key: string, open: (signal: AbortSignal) => Promise<
       requestRest.current = resolve
     })
     setFile(EMPTY)
-    void readLines(
-      () => opener.current(abort.signal),
-      restRequested,
-      (next) => !abort.signal.aborted && setFile(next),
-    )
+    const update = (next: TextFile) => {
+      if (!abort.signal.aborted) setFile(next)
+    }
+    void readLines(() => latestOpen.current(abort.signal), restRequested, update)
     return () => abort.abort()
   }, [key])
   return { ...file, loadRest: () => requestRest.current() }
@@ -44,18 +45,23 @@ export function useTextFile(key: string, open: (signal: AbortSignal) => Promise<
 
 const EMPTY: TextFile = { lines: [], characters: 0, state: 'loading' }
 
-async function readLines(
+/**
+ * Reads a response as lines and emits them as they arrive. Emits a new array when reading pauses and at the end, so that
+ * components recompute what they derive from the lines. Updates in between reuse the array, because copying is slow.
+ */
+export async function readLines(
   open: () => Promise<Response>,
   restRequested: Promise<void>,
   emit: (file: TextFile) => void,
 ): Promise<void> {
   const content = { lines: [] as string[], characters: 0 }
   try {
-    const isComplete = await appendLines(content, (await open()).body, async (state) => {
+    const { body } = await open()
+    const isComplete = await appendLines(content, body, async (state) => {
       emit({ ...content, lines: state === 'paused' ? [...content.lines] : content.lines, state })
       await (state === 'paused' ? restRequested : waitUntilIdle())
     })
-    emit({ ...content, state: isComplete ? 'done' : 'full' })
+    emit({ ...content, lines: [...content.lines], state: isComplete ? 'done' : 'full' })
   } catch (error) {
     emit({ ...content, state: 'failed', error })
   }
@@ -63,7 +69,7 @@ async function readLines(
 
 type OnProgress = (state: 'loading' | 'paused') => Promise<void>
 
-/** Appends lines until the end or until there are too many. Returns whether the end was reached. */
+/** Appends lines until the end or until there are too many. Returns true if the end was reached. */
 async function appendLines(
   content: { lines: string[]; characters: number },
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
@@ -72,33 +78,33 @@ async function appendLines(
   if (!body) return true
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   const reportProgress = createReporter(onProgress)
-  let rest = ''
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    content.characters += part.value.length
-    const parts = (rest + part.value).split('\n')
-    rest = parts.pop() ?? ''
-    for (const each of parts) content.lines.push(each)
+  let incompleteLine = ''
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    content.characters += chunk.value.length
+    const lines = (incompleteLine + chunk.value).split('\n')
+    incompleteLine = lines.pop() ?? ''
+    for (const line of lines) content.lines.push(line)
     if (content.lines.length >= LINES_MAX) {
       await reader.cancel()
       return false
     }
     await reportProgress(content.characters)
   }
-  if (rest !== '') content.lines.push(rest)
+  if (incompleteLine !== '') content.lines.push(incompleteLine)
   return true
 }
 
-/** Returns a function that reports every megabyte, and that pauses once after the first part. */
+/** Returns a function that reports progress after every megabyte, and pauses once after the first part. */
 function createReporter(onProgress: OnProgress): (characters: number) => Promise<void> {
-  let reported = 0
-  let isFirstPart = true
+  let reportedCharacters = 0
+  let hasPaused = false
   return async (characters) => {
-    if (isFirstPart && characters >= FIRST_PART_LENGTH) {
-      isFirstPart = false
+    if (!hasPaused && characters >= FIRST_PART_LENGTH) {
+      hasPaused = true
       return onProgress('paused')
     }
-    if (reported > 0 && characters - reported < UPDATE_LENGTH) return
-    reported = characters
+    if (reportedCharacters > 0 && characters - reportedCharacters < UPDATE_LENGTH) return
+    reportedCharacters = characters
     return onProgress('loading')
   }
 }
