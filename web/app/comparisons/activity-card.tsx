@@ -4,13 +4,16 @@ import { memo } from 'react'
 import type { Comparison, TrialChange } from '../../../src/comparisons/shapes/schema.ts'
 import { Card, Empty } from '../components/page.tsx'
 import { isOpen, toActivityKey } from './live.ts'
-import { CLASS_NAMES, createShortNames } from './text.ts'
+import { CLASS_NAMES, createNameShortener } from './text.ts'
 
-/** The trials that started or ended last while the page is open. Not shown when nothing more will happen. */
+/**
+ * Lists the trials that started or ended last while the page is open. Renders nothing for a comparison that has ended,
+ * unless it ended while the page was open.
+ */
 export function ActivityCard({ comparison, isLive }: { comparison: Comparison; isLive: boolean }) {
   const queries = useQueryClient()
   const queryKey = toActivityKey(comparison.id)
-  // The cache is filled by events. Nothing is read.
+  // Events write the changes into the cache. The query itself never reads anything.
   const { data: changes = [] } = useQuery({
     queryKey,
     queryFn: () => queries.getQueryData<readonly TrialChange[]>(queryKey) ?? [],
@@ -18,8 +21,8 @@ export function ActivityCard({ comparison, isLive }: { comparison: Comparison; i
     subscribed: isLive,
   })
   if (!isOpen(comparison) && changes.length === 0) return null
-  const shorten = createShortNames(comparison.settings)
-  const names = new Map(comparison.settings.map((setting) => [setting.id, shorten(setting)]))
+  const shorten = createNameShortener(comparison.settings)
+  const shortNames = new Map(comparison.settings.map((setting) => [setting.id, shorten(setting)]))
   return (
     <Card title="Activity">
       {changes.length === 0 ? (
@@ -30,7 +33,7 @@ export function ActivityCard({ comparison, isLive }: { comparison: Comparison; i
             <ActivityRow
               key={`${change.id} ${change.state}`}
               change={change}
-              setting={names.get(change.settingId) ?? change.settingId}
+              settingName={shortNames.get(change.settingId) ?? change.settingId}
             />
           ))}
         </ul>
@@ -39,25 +42,25 @@ export function ActivityCard({ comparison, isLive }: { comparison: Comparison; i
   )
 }
 
-type ActivityRowProps = { change: TrialChange; setting: string }
+type ActivityRowProps = { change: TrialChange; settingName: string }
 
-/** Links take time to render. A row does not change after it has appeared. */
-const ActivityRow = memo(({ change, setting }: ActivityRowProps) => (
+/** Memoized, because links take time to render and a row does not change after it has appeared. */
+const ActivityRow = memo(({ change, settingName }: ActivityRowProps) => (
   <li>
     <span className={`mark ${change.state}`} />
     <Link to="/trials/$trialId" params={{ trialId: change.id }}>
       <bdi>{change.task}</bdi>
     </Link>
     <span className="muted">
-      <bdi>{setting}</bdi> · {describeChange(change)}
+      <bdi>{settingName}</bdi> · {describeChange(change)}
     </span>
   </li>
 ))
 
-function describeChange({ state, class: cause }: TrialChange): string {
+function describeChange({ state, class: trialClass }: TrialChange): string {
   if (state === 'running') return 'started'
   if (state === 'queued') return 'waits for another attempt'
-  const reason = cause && CLASS_NAMES[cause].replace(/^./, (first) => first.toLowerCase())
+  const reason = trialClass && CLASS_NAMES[trialClass].toLowerCase()
   if (state === 'failed') return reason ?? 'failed'
   if (state === 'errored') return reason ? `not scored: ${reason}` : 'not scored'
   return state

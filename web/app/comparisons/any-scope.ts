@@ -3,8 +3,8 @@ import { listBenchmarks, listRepositories } from '../endpoints.gen.ts'
 import type { Scope } from './scope.ts'
 
 /**
- * Returns any benchmark or repository of the workspace, to read the catalog with: its path names one of them, but the
- * catalog is the same for all. Undefined while loading and if the workspace has none.
+ * Returns any benchmark or repository of the workspace. The path of the catalog contains one, although the catalog is the
+ * same for all. The scope is undefined while loading, and if the workspace has neither.
  */
 export function useAnyScope(): { scope: Scope | undefined; isLoading: boolean } {
   const benchmarks = useRead(listBenchmarks, { query: { limit: 1 } })

@@ -27,11 +27,11 @@ export function ComparisonPage() {
       actions={data && <Actions target={target} comparison={data} />}
     >
       <Loaded query={comparison}>
-        {(status) => (
+        {(loaded) => (
           <>
-            <AnswerCard comparison={status} />
-            <ProgressCards target={target} comparison={status} />
-            <Results key={status.id} target={target} comparison={status} />
+            <AnswerCard comparison={loaded} />
+            <ProgressCards target={target} comparison={loaded} />
+            <Results key={loaded.id} target={target} comparison={loaded} />
           </>
         )}
       </Loaded>
@@ -57,9 +57,10 @@ const Actions = ({ target, comparison }: ComparisonProps) => (
   </>
 )
 
-/** Link to the page that publishes the results. Only results of repositories can be published. */
+/** Links to the page that publishes the results. Only results of repositories can be published. */
 function PublishLink({ target: { scope }, comparison }: ComparisonProps) {
-  if (!useHasPermission('write') || scope.kind !== 'repository' || comparison.state !== 'completed') return null
+  const mayPublish = useHasPermission('write')
+  if (!mayPublish || scope.kind !== 'repository' || comparison.state !== 'completed') return null
   const { owner, name } = scope
   return (
     <Link to="/repos/$owner/$name/publish" params={{ owner, name }} className="button">

@@ -65,7 +65,7 @@ export function ComparisonsTable({ comparisons }: { comparisons: readonly Compar
 function ComparisonRow({ comparison }: { comparison: Comparison }) {
   const { id, scope, trials, costUsd, createdAt } = comparison
   const leader = findLeader(comparison)
-  const done = trials.passed + trials.failed + trials.errored
+  const endedTrials = trials.passed + trials.failed + trials.errored
   return (
     <tr>
       <td>
@@ -86,7 +86,7 @@ function ComparisonRow({ comparison }: { comparison: Comparison }) {
       </td>
       <td className="number">{leader?.costPerTaskUsd == null ? '–' : usd(leader.costPerTaskUsd)}</td>
       <td className="number">
-        {formatCount(done)} of {formatCount(trials.total)}
+        {formatCount(endedTrials)} of {formatCount(trials.total)}
       </td>
       <td className="number">{usd(costUsd)}</td>
       <td className="number">{formatTime(createdAt)}</td>

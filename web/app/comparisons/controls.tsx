@@ -2,17 +2,18 @@ import { type FormEvent, useState } from 'react'
 import { useChange } from '../api/use-api.ts'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { useHasPermission } from '../session/session.tsx'
-import { hasUnscored, isOpen } from './live.ts'
+import { hasUnscoredTrials, isOpen } from './live.ts'
 import type { ComparisonProps } from './scope.ts'
 
-/** Pause, resume and cancel. Nothing for a key that may only read. */
+/** Buttons to pause, resume and cancel a comparison. Renders nothing for a key that may only read. */
 export function Controls(props: ComparisonProps) {
   const { comparison } = props
   if (!useHasPermission('write')) return null
-  const isResumable = ['paused', 'canceled', 'submission_failed'].includes(comparison.state)
+  const isStopped = ['paused', 'canceled', 'submission_failed'].includes(comparison.state)
+  const canRunTrialsAgain = comparison.state === 'completed' && hasUnscoredTrials(comparison)
   return (
     <>
-      {(isResumable || (comparison.state === 'completed' && hasUnscored(comparison))) && <ResumeForm {...props} />}
+      {(isStopped || canRunTrialsAgain) && <ResumeForm {...props} />}
       {comparison.state === 'running' && <PauseButton {...props} />}
       {isOpen(comparison) && <CancelButton {...props} />}
     </>
@@ -41,7 +42,7 @@ function ResumeForm({ target: { endpoints, input }, comparison }: ComparisonProp
         />
       </label>
       <button type="submit" className="button primary" disabled={resume.isPending}>
-        {comparison.state === 'completed' ? 'Run failed trials again' : 'Resume'}
+        {comparison.state === 'completed' ? 'Run unscored trials again' : 'Resume'}
       </button>
       {resume.error && <ProblemNote error={resume.error} />}
     </form>

@@ -1,8 +1,9 @@
 import type { CatalogModel } from '../../../src/catalog/schema.ts'
 import type { ModelChoice } from '../../../src/comparisons/shapes/schema.ts'
 
-/** A setting row of the form: one model at one level with some harnesses. */
+/** A row of the form: one model at one level with some harnesses. */
 export type DraftModel = {
+  /** Identifies the row: the same model can be added twice. */
   key: number
   catalogId: string
   credentialId: string
@@ -12,7 +13,7 @@ export type DraftModel = {
   isConfigurable: boolean
 }
 
-/** Represents agents without a configuration among the chosen configurations. */
+/** Entry among the chosen configurations that means: run the agents without a configuration. */
 export const NO_CONFIGURATION = 'none'
 
 /** The form of a new comparison. Numbers stay texts until they are sent. */
@@ -39,11 +40,15 @@ export const EMPTY_DRAFT: Draft = {
   skipCompleted: false,
 }
 
-/** Adds a model with its default level and a harness that supports the level. */
+/**
+ * Adds a model with its default level and the first harness that supports the level. The controls, which need no model,
+ * are added with all their harnesses.
+ */
 export function addModel(models: readonly DraftModel[], model: CatalogModel): DraftModel[] {
   const key = 1 + Math.max(0, ...models.map((each) => each.key))
   const level = model.defaultReasoningLevel
-  const harnesses = listHarnesses(model, level).slice(0, model.provider === 'none' ? undefined : 1)
+  const isControl = model.provider === 'none'
+  const supported = listHarnesses(model, level)
   return [
     ...models,
     {
@@ -51,8 +56,8 @@ export function addModel(models: readonly DraftModel[], model: CatalogModel): Dr
       catalogId: model.catalogId,
       credentialId: model.credentials[0]?.id ?? '',
       level,
-      harnesses,
-      isConfigurable: model.provider !== 'none',
+      harnesses: isControl ? supported : supported.slice(0, 1),
+      isConfigurable: !isControl,
     },
   ]
 }
@@ -63,13 +68,13 @@ export const listHarnesses = (model: CatalogModel, level: string): string[] =>
 
 const toNumber = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
 
-/** Returns the fields of a request that the quote depends on. Undefined while nothing is chosen. */
+/** Returns the fields of a create request that the quote depends on, or undefined while nothing is chosen. */
 export function toQuoteBody(draft: Draft) {
   const { models, configurations, attempts, budget, trialBudget, concurrency, skipCompleted } = draft
-  const chosen = models.filter(({ harnesses, credentialId }) => harnesses.length > 0 && credentialId !== '')
-  if (chosen.length === 0) return undefined
+  const completeRows = models.filter(({ harnesses, credentialId }) => harnesses.length > 0 && credentialId !== '')
+  if (completeRows.length === 0) return undefined
   return {
-    models: chosen.flatMap((model) => toChoices(model, configurations)),
+    models: completeRows.flatMap((model) => toChoices(model, configurations)),
     attempts: toNumber(attempts) ?? 1,
     budgetUsd: toNumber(budget),
     trialBudgetUsd: toNumber(trialBudget),
@@ -78,6 +83,7 @@ export function toQuoteBody(draft: Draft) {
   }
 }
 
+/** Returns one choice per configuration. Rows without an agent are not configurable and give one choice. */
 function toChoices(model: DraftModel, configurations: readonly string[]): ModelChoice[] {
   const { catalogId, credentialId, harnesses, level: reasoningLevel, isConfigurable } = model
   const choice = { catalogId, credentialId, harnesses, reasoningLevel }
@@ -90,15 +96,14 @@ function toChoices(model: DraftModel, configurations: readonly string[]): ModelC
 /** Returns the command line that creates the same comparison. */
 export function toCommand(scope: { kind: string; name: string }, draft: Draft): string {
   const toFlag = (name: string, value: string): string[] => (value.trim() === '' ? [] : [name, value.trim()])
+  const hasConfigurations = draft.configurations.some((each) => each !== NO_CONFIGURATION)
   const words = [
     'assay compare',
     ...(scope.kind === 'repository' ? ['--repo', scope.name] : [scope.name]),
     ...draft.models
       .filter(({ harnesses }) => harnesses.length > 0)
       .flatMap(({ catalogId, level, harnesses }) => ['--model', `${catalogId}@${level}=${harnesses.join(',')}`]),
-    ...(draft.configurations.some((each) => each !== NO_CONFIGURATION)
-      ? draft.configurations.flatMap((each) => ['--configuration', each])
-      : []),
+    ...(hasConfigurations ? draft.configurations.flatMap((each) => ['--configuration', each]) : []),
     ...toFlag('--sandbox', draft.sandbox),
     ...(draft.attempts === '1' ? [] : toFlag('--attempts', draft.attempts)),
     ...toFlag('--budget', draft.budget),

@@ -3,34 +3,42 @@ import { type CellState, readCell } from './map-model.ts'
 export const ROW_PX = 22
 const COLUMN_MAX_PX = 15
 const COLUMN_MIN_PX = 8
+/** Distance of the mark of a cell from the left and the top edge of the cell. */
+const MARK_LEFT_PX = 1
+const MARK_TOP_PX = 3
+const MARK_HEIGHT_PX = ROW_PX - 7
+/** Columns above this width have a wider gap between marks. */
+const NARROW_COLUMN_MAX_PX = 11
 
-/** Returns the width of a column: as wide as fits, within limits. */
-export const toColumnWidth = (width: number, tasks: number): number =>
-  Math.max(COLUMN_MIN_PX, Math.min(COLUMN_MAX_PX, Math.floor(width / Math.max(1, tasks))))
+/** Returns the width at which all columns fit into the map, within limits. */
+export const toColumnPx = (mapPx: number, columns: number): number =>
+  Math.max(COLUMN_MIN_PX, Math.min(COLUMN_MAX_PX, Math.floor(mapPx / Math.max(1, columns))))
 
 /** Colours of the states, resolved for the current theme. */
 export type MapColors = Record<'pass' | 'fail' | 'run' | 'wait' | 'ink', string>
 
+/** A cell, by the positions of its task and its setting in the matrix. */
 export type MapCell = { task: number; setting: number }
 
-/** Some neighbouring columns of the map. */
+/** Neighbouring columns of the map that are drawn on one canvas. */
 export type MapTile = {
-  /** The cells of each task. */
+  /** The cells of the task of each column, as in the matrix. */
   columns: readonly string[]
   attempts: number
-  /** Positions of the settings in the order in which they are shown. */
+  /** Position in the matrix of the setting of each row. */
   rows: readonly number[]
   columnPx: number
   colors: MapColors
 }
 
+/** Rectangle in which the state of a cell is drawn. `share` is the share of its scored trials that passed. */
 type Mark = { x: number; y: number; width: number; height: number; share: number }
 
 /**
- * Draws some columns. Each state has a shape of its own, so that the map can be read without colours. Draws only the cells
- * that differ from `drawn`, the same tile as it was drawn before.
+ * Draws a tile. Each state has its own shape, so that the map can be read without colours. `drawnTile` is what the canvas
+ * shows now; only cells that differ from it are drawn again.
  */
-export function drawTile(canvas: HTMLCanvasElement, tile: MapTile, drawn: MapTile | undefined): void {
+export function drawTile(canvas: HTMLCanvasElement, tile: MapTile, drawnTile: MapTile | undefined): void {
   const context = canvas.getContext('2d')
   if (!context) return
   const scale = devicePixelRatio
@@ -41,14 +49,18 @@ export function drawTile(canvas: HTMLCanvasElement, tile: MapTile, drawn: MapTil
     canvas.height = Math.round(height * scale)
   }
   context.setTransform(scale, 0, 0, scale, 0, 0)
-  const drawnColumns = hasTileSize && drawn && isSameGrid(drawn, tile) ? drawn.columns : undefined
-  if (!drawnColumns) context.clearRect(0, 0, width, height)
+  const drawnColumns = hasTileSize && drawnTile && isSameGrid(drawnTile, tile) ? drawnTile.columns : undefined
   const marks = collectMarks(tile, drawnColumns)
-  if (drawnColumns)
-    for (const { x, y } of [...marks.values()].flat()) context.clearRect(x - 1, y - 3, tile.columnPx, ROW_PX)
+  if (drawnColumns) clearCells(context, tile, [...marks.values()].flat())
+  else context.clearRect(0, 0, width, height)
   for (const [state, stateMarks] of marks) paintState(context, tile.colors, state, stateMarks)
 }
 
+function clearCells(context: CanvasRenderingContext2D, { columnPx }: MapTile, marks: readonly Mark[]): void {
+  for (const { x, y } of marks) context.clearRect(x - MARK_LEFT_PX, y - MARK_TOP_PX, columnPx, ROW_PX)
+}
+
+/** Returns true if both tiles have the same columns, rows and colours, so that only cells can differ. */
 const isSameGrid = (a: MapTile, b: MapTile): boolean =>
   a.colors === b.colors &&
   a.columnPx === b.columnPx &&
@@ -59,39 +71,39 @@ const isSameGrid = (a: MapTile, b: MapTile): boolean =>
 export const isSameList = <T>(before: readonly T[], after: readonly T[]): boolean =>
   before.length === after.length && before.every((value, index) => value === after[index])
 
-/** Collects the changed cells by state, because one path per state is much faster than one per cell. */
+/** Collects the marks of changed cells by state, because drawing one path per state is faster than one per cell. */
 function collectMarks(tile: MapTile, drawnColumns: readonly string[] | undefined): Map<CellState, Mark[]> {
   const { columns, attempts, rows, columnPx } = tile
   const marks = new Map<CellState, Mark[]>()
-  const gap = columnPx > 11 ? 3 : 2
+  const gapPx = columnPx > NARROW_COLUMN_MAX_PX ? 3 : 2
   for (const [column, cells] of columns.entries()) {
     for (const row of listChangedRows(tile, drawnColumns?.[column], cells)) {
       const { state, share } = readCell(cells, attempts, rows[row] ?? 0)
       const mark = {
-        x: column * columnPx + 1,
-        y: row * ROW_PX + 3,
-        width: columnPx - gap,
-        height: ROW_PX - 7,
+        x: column * columnPx + MARK_LEFT_PX,
+        y: row * ROW_PX + MARK_TOP_PX,
+        width: columnPx - gapPx,
+        height: MARK_HEIGHT_PX,
         share,
       }
-      const list = marks.get(state)
-      if (list) list.push(mark)
+      const stateMarks = marks.get(state)
+      if (stateMarks) stateMarks.push(mark)
       else marks.set(state, [mark])
     }
   }
   return marks
 }
 
-/** Lists the rows of a column whose cells differ from those that were drawn. Lists all rows if none were drawn. */
-function listChangedRows({ rows, attempts }: MapTile, drawn: string | undefined, cells: string): number[] {
-  if (drawn === cells) return []
-  const all = [...rows.keys()]
-  if (drawn === undefined) return all
-  const readRow = (column: string, row: number) => {
+/** Lists the rows of a column whose cells differ from the drawn ones. Lists all rows if the column was not drawn. */
+function listChangedRows({ rows, attempts }: MapTile, drawnCells: string | undefined, cells: string): number[] {
+  if (drawnCells === cells) return []
+  const allRows = [...rows.keys()]
+  if (drawnCells === undefined) return allRows
+  const sliceRow = (columnCells: string, row: number) => {
     const setting = rows[row] ?? 0
-    return column.slice(setting * attempts, (setting + 1) * attempts)
+    return columnCells.slice(setting * attempts, (setting + 1) * attempts)
   }
-  return all.filter((row) => readRow(drawn, row) !== readRow(cells, row))
+  return allRows.filter((row) => sliceRow(drawnCells, row) !== sliceRow(cells, row))
 }
 
 function paintState(context: CanvasRenderingContext2D, colors: MapColors, state: CellState, marks: Mark[]): void {
@@ -111,9 +123,11 @@ type PaintInput = {
   context: CanvasRenderingContext2D
   colors: MapColors
   marks: readonly Mark[]
+  /** Returns the outlines of all marks, reduced by `inset` pixels on every side. */
   outline: (inset: number) => Path2D
 }
 
+/** Draws all cells of a state. Cells without a trial stay empty. */
 const PAINTERS: Partial<Record<CellState, (input: PaintInput) => void>> = {
   passed({ context, colors, outline }) {
     context.fillStyle = colors.pass

@@ -9,11 +9,11 @@ import type { ComparisonTarget } from './scope.ts'
 import { CLASS_NAMES } from './text.ts'
 
 const REFRESH_MS = 10_000
-const SIGNATURES_SHOWN = 6
+const SIGNATURES_SHOWN_MAX = 6
 
 type FailuresCardProps = { target: ComparisonTarget; comparison: Comparison; isLive: boolean }
 
-/** Failures by class, each with the messages that its trials have in common. */
+/** Lists failed and unscored trials by class, each with the messages that its trials have in common. */
 export function FailuresCard({ target, comparison, isLive }: FailuresCardProps) {
   const refetchMs = comparison.state === 'running' ? REFRESH_MS : undefined
   const failures = useRead(target.endpoints.failures, target.input, { refetchMs, subscribed: isLive })
@@ -34,12 +34,12 @@ export function FailuresCard({ target, comparison, isLive }: FailuresCardProps) 
 
 const FailureList = memo(({ groups }: { groups: readonly FailureGroup[] }) => {
   const classes = [...Map.groupBy(groups, (group) => `${group.state} ${group.class}`).values()]
-    .map((classGroups) => ({ classGroups, trials: classGroups.reduce((sum, { trials }) => sum + trials, 0) }))
-    .toSorted((a, b) => b.trials - a.trials)
-  const trialsMax = classes[0]?.trials ?? 1
+    .map((classGroups) => ({ classGroups, trialCount: classGroups.reduce((sum, { trials }) => sum + trials, 0) }))
+    .toSorted((a, b) => b.trialCount - a.trialCount)
+  const largestCount = classes[0]?.trialCount ?? 1
   return (
     <ul className="rows failures">
-      {classes.map(({ classGroups, trials }) => {
+      {classes.map(({ classGroups, trialCount }) => {
         const [first] = classGroups
         if (!first) return null
         const isErrored = first.state === 'errored'
@@ -50,9 +50,9 @@ const FailureList = memo(({ groups }: { groups: readonly FailureGroup[] }) => {
                 {isErrored && <span className="muted">Not scored: </span>}
                 {CLASS_NAMES[first.class]}
               </span>
-              <span className="number">{trials}</span>
+              <span className="number">{trialCount}</span>
               <span className="failure-bar" aria-hidden="true">
-                <i className={isErrored ? 'wait' : ''} style={{ width: `${(100 * trials) / trialsMax}%` }} />
+                <i className={isErrored ? 'wait' : ''} style={{ width: `${(100 * trialCount) / largestCount}%` }} />
               </span>
             </div>
             <Signatures groups={classGroups} />
@@ -63,12 +63,13 @@ const FailureList = memo(({ groups }: { groups: readonly FailureGroup[] }) => {
   )
 })
 
+/** Lists the messages of failures without the details in which they differ. */
 function Signatures({ groups }: { groups: readonly FailureGroup[] }) {
-  const named = groups.filter(({ signature }) => signature !== null).slice(0, SIGNATURES_SHOWN)
-  if (named.length === 0) return null
+  const groupsWithSignature = groups.filter(({ signature }) => signature !== null).slice(0, SIGNATURES_SHOWN_MAX)
+  if (groupsWithSignature.length === 0) return null
   return (
     <ul className="signatures small muted">
-      {named.map(({ signature, trials, settings, tasks }) => (
+      {groupsWithSignature.map(({ signature, trials, settings, tasks }) => (
         <li key={signature}>
           <bdi>{signature?.replace(/\.$/, '')}</bdi>
           <span className="faint">

@@ -1,24 +1,32 @@
-import { memo, useEffect, useRef, useState } from 'react'
+import { memo, useRef } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { widthOf } from '../../../src/results/text.ts'
 import { type Box, placeLabels } from '../../components/chart-labels.ts'
 import { round, toAccuracyScale, toCostScale } from '../../components/chart-scale.ts'
 import { formatInterval, percent, usd } from '../../components/format.ts'
 import { Card, Empty } from '../components/page.tsx'
-import { createShortNames, isControl, listFrontier, nameSetting } from './text.ts'
+import { useWidth } from '../components/use-width.ts'
+import { createNameShortener, isControl, listFrontier, nameSetting } from './text.ts'
 
 const HEIGHT_PX = 320
+/** Width of an average character of a label. */
 const CHARACTER_PX = 6.6
-const LABEL_MAX = 38
+const LABEL_LENGTH_MAX = 38
+const WIDTH_MIN_PX = 260
+/** Width until the browser has laid out the page. */
+const WIDTH_INITIAL_PX = 640
+/** Charts up to this width have fewer ticks on the axis of costs. */
+const NARROW_MAX_PX = 520
 
+/** A setting with results. Controls are not shown. */
 type ChartSetting = ComparisonSetting & { accuracy: number; costPerTaskUsd: number }
 
-const isMeasured = (setting: ComparisonSetting): setting is ChartSetting =>
+const isChartSetting = (setting: ComparisonSetting): setting is ChartSetting =>
   setting.accuracy !== null && setting.costPerTaskUsd !== null && !isControl(setting)
 
-/** Accuracy over cost with intervals. Settings appear as soon as they have a result. */
+/** Draws accuracy over cost with intervals. Settings appear as soon as they have a result. */
 export function FrontierChart({ comparison }: { comparison: Comparison }) {
-  const settings = comparison.settings.filter(isMeasured)
+  const settings = comparison.settings.filter(isChartSetting)
   return (
     <Card title="Accuracy and cost">
       {settings.length === 0 ? (
@@ -32,21 +40,22 @@ export function FrontierChart({ comparison }: { comparison: Comparison }) {
 
 type ChartProps = { settings: readonly ChartSetting[] }
 
-/** Rendered again only if a point or an interval has changed: placing the labels takes time. */
+/** Memoized by points and intervals, because placing the labels takes time. */
 const Chart = memo(
   ({ settings }: ChartProps) => {
-    const [width, frame] = useWidth()
+    const frame = useRef<HTMLDivElement>(null)
+    const width = Math.max(WIDTH_MIN_PX, useWidth(frame, WIDTH_INITIAL_PX))
     const frontier = listFrontier(settings)
     const plot = { left: 44, top: 10, right: width - 8, bottom: HEIGHT_PX - 44 }
     const { toY, accuracyTicks } = toAccuracyScale(settings, plot)
     const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
-    const cost = toCostScale(costs, plot, width > 520 ? 7 : 4)
+    const costScale = toCostScale(costs, plot, width > NARROW_MAX_PX ? 7 : 4)
     const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
     const others = settings.filter(({ id }) => !frontier.includes(id))
     const points = [...onFrontier.toReversed(), ...others].map((setting) => ({
       setting,
       isOnFrontier: frontier.includes(setting.id),
-      x: cost.toX(setting.costPerTaskUsd),
+      x: costScale.toX(setting.costPerTaskUsd),
       y: toY(setting.accuracy),
     }))
     const summary = `Accuracy against cost per task of ${settings.length} settings. The table has all numbers.`
@@ -59,15 +68,15 @@ const Chart = memo(
               <text x={plot.left - 8} y={toY(tick) + 4} textAnchor="end">{`${tick} %`}</text>
             </g>
           ))}
-          {cost.ticks.map((tick) => (
-            <text key={tick} x={cost.toX(tick)} y={HEIGHT_PX - 26} textAnchor="middle">
+          {costScale.ticks.map((tick) => (
+            <text key={tick} x={costScale.toX(tick)} y={HEIGHT_PX - 26} textAnchor="middle">
               {usd(tick)}
             </text>
           ))}
           <text x={plot.right} y={HEIGHT_PX - 6} textAnchor="end">
-            {`cost per task${cost.isLog ? ', log scale' : ''}`}
+            {`cost per task${costScale.isLog ? ', log scale' : ''}`}
           </text>
-          <path className="steps" d={toSteps(onFrontier, { toX: cost.toX, toY, right: plot.right })} />
+          <path className="steps" d={toSteps(onFrontier, { toX: costScale.toX, toY, right: plot.right })} />
           {points.toReversed().map((point) => (
             <Point key={point.setting.id} {...point} toY={toY} />
           ))}
@@ -94,6 +103,7 @@ function isSamePoint(a: ChartSetting, b: ChartSetting | undefined): boolean {
 
 type StepScale = { toX: (amount: number) => number; toY: (percent: number) => number; right: number }
 
+/** Builds the path of the frontier as a step line from the cheapest setting to the right edge. */
 function toSteps([first, ...rest]: readonly ChartSetting[], { toX, toY, right }: StepScale): string {
   if (!first) return ''
   const steps = rest.map((each) => `H${toX(each.costPerTaskUsd)}V${toY(each.accuracy)}`).join('')
@@ -132,13 +142,13 @@ function toObstacles(points: readonly ChartMark[], { toY, right }: Pick<StepScal
 type LabelsProps = { points: readonly ChartMark[]; plot: Box; obstacles: readonly Box[] }
 
 function Labels({ points, plot, obstacles }: LabelsProps) {
-  const shorten = createShortNames(points.map(({ setting }) => setting))
-  const texts = points.map(({ setting, x, y }) => {
+  const shorten = createNameShortener(points.map(({ setting }) => setting))
+  const labels = points.map(({ setting, x, y }) => {
     const full = shorten(setting)
-    const text = full.length > LABEL_MAX ? `${full.slice(0, LABEL_MAX - 1)}…` : full
+    const text = full.length > LABEL_LENGTH_MAX ? `${full.slice(0, LABEL_LENGTH_MAX - 1)}…` : full
     return { x, y, text, width: widthOf(text) * CHARACTER_PX }
   })
-  return placeLabels(texts, plot, obstacles).map((label, index) => {
+  return placeLabels(labels, plot, obstacles).map((label, index) => {
     const point = points[index]
     if (!label || !point) return null
     return (
@@ -153,18 +163,4 @@ function Labels({ points, plot, obstacles }: LabelsProps) {
       </text>
     )
   })
-}
-
-/** Returns the width of an element, updated when it changes. */
-function useWidth() {
-  const frame = useRef<HTMLDivElement>(null)
-  const [width, setWidth] = useState(640)
-  useEffect(() => {
-    const element = frame.current
-    if (!element) return
-    const observer = new ResizeObserver(() => setWidth(Math.max(260, element.clientWidth)))
-    observer.observe(element)
-    return () => observer.disconnect()
-  }, [])
-  return [width, frame] as const
 }

@@ -11,18 +11,20 @@ import { useEvents } from '../api/use-events.ts'
 import { applyChanges } from './map-model.ts'
 import type { ComparisonTarget } from './scope.ts'
 
-/** Statistics are not part of status events. They are read again this often while trials end. */
+/** Interval at which statistics are read again while trials run, because status events do not contain them. */
 const STATISTICS_REFRESH_MS = 10_000
 
 const OPEN_STATES: readonly Comparison['state'][] = ['submitting', 'running', 'paused']
 
+/** Returns true if the comparison has not ended: trials are running or can still run. */
 export const isOpen = ({ state }: Comparison): boolean => OPEN_STATES.includes(state)
 
-export const hasUnscored = ({ trials }: Comparison): boolean => trials.errored > 0 || trials.canceled > 0
+export const hasUnscoredTrials = ({ trials }: Comparison): boolean => trials.errored > 0 || trials.canceled > 0
 
 /**
  * Reads a comparison, and follows its events while it is open. Events update the comparison and the matrix in the cache.
- * The returned comparison is not updated when only counts and results change, so that trials do not render the whole page.
+ * The returned comparison does not change when only counts and results change, so that the end of a trial does not render
+ * the whole page again.
  */
 export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
   const queries = useQueryClient()
@@ -39,9 +41,9 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
     activity: toActivityKey(input.params.comparisonId),
   }
   const changes = useQueue<TrialChange>(runInFrame, (values) => storeChanges(cache, values))
-  const statuses = useQueue<Comparison>(runAfterDelay, (values) => storeStatus(cache, values))
+  const statuses = useQueue<Comparison>(runAfterDelay, (values) => storeLastStatus(cache, values))
   const readAgain = () => {
-    // Events that are older than the answers must not be stored after them.
+    // Queued events are older than the answers of these reads and must not be stored after them.
     changes.flush()
     statuses.flush()
     for (const endpoint of [endpoints.read, endpoints.matrix, endpoints.pairs, endpoints.failures])
@@ -76,17 +78,19 @@ const hasSameOutline = (a: Comparison, b: Comparison): boolean =>
   a.submissionError === b.submissionError &&
   a.budgetUsd === b.budgetUsd &&
   a.settings.length === b.settings.length &&
-  hasUnscored(a) === hasUnscored(b)
+  hasUnscoredTrials(a) === hasUnscoredTrials(b)
 
+/** The query cache, and the keys under which it holds a comparison, its matrix and its last changes. */
 type ComparisonCache = { queries: QueryClient; status: unknown[]; matrix: unknown[]; activity: unknown[] }
 
-/** Key of the last changes in the query cache. */
+/** Returns the key of a comparison's last changes in the query cache. */
 export const toActivityKey = (comparisonId: string): unknown[] => ['activity', comparisonId]
 
+/** Number of changes that the activity shows. */
 const ACTIVITY_MAX = 6
 
-/** Stores the last status. Keeps the previous answer and statistics, because only the last event contains them. */
-function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: readonly Comparison[]): void {
+/** Stores the last of several statuses. Keeps previous answer and statistics, which only the event at the end contains. */
+function storeLastStatus({ queries, status, matrix }: ComparisonCache, statuses: readonly Comparison[]): void {
   const next = statuses.at(-1)
   if (!next) return
   const previous = queries.getQueryData<Comparison>(status)
@@ -95,9 +99,9 @@ function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: rea
     answer: next.answer ?? previous?.answer,
     settings: mergeSettings(previous?.settings ?? [], next.settings),
   })
-  // The plan exists only after the submission.
-  const isPlanned = (queries.getQueryData<ComparisonMatrix>(matrix)?.tasks.length ?? 0) > 0
-  if (!isPlanned && next.frozen) void queries.invalidateQueries({ queryKey: matrix })
+  // The matrix is empty until the submission has frozen the tasks.
+  const hasTasks = (queries.getQueryData<ComparisonMatrix>(matrix)?.tasks.length ?? 0) > 0
+  if (!hasTasks && next.frozen) void queries.invalidateQueries({ queryKey: matrix })
 }
 
 /** Merges the settings of a new status into the previous ones. Unchanged settings stay the same objects. */
@@ -111,8 +115,8 @@ function mergeSettings(previous: readonly ComparisonSetting[], next: readonly Co
 }
 
 /**
- * Returns true if a setting has not changed: its other fields change only together with one of these. Fields are compared
- * one by one, because this function runs once per setting for every trial.
+ * Returns true if a setting has not changed. All other fields change only together with one of the compared fields, which
+ * are compared one by one because this function runs once per setting for every trial.
  */
 const hasSameCounts = (a: ComparisonSetting, b: ComparisonSetting): boolean =>
   a.trials.passed === b.trials.passed &&
@@ -134,12 +138,14 @@ function storeChanges({ queries, matrix, activity }: ComparisonCache, changes: r
   queries.setQueryData<readonly TrialChange[]>(activity, (previous = []) => toActivity(previous, changes))
 }
 
-/** Returns the last changes, the newest first. A stream that was restored may repeat some. */
+/** Returns the last changes, the newest first and each once: a restored stream may repeat some. */
 function toActivity(previous: readonly TrialChange[], changes: readonly TrialChange[]): TrialChange[] {
-  const newest = new Map<string, TrialChange>()
-  for (const change of [...changes.toReversed(), ...previous])
-    if (!newest.has(`${change.id} ${change.state}`)) newest.set(`${change.id} ${change.state}`, change)
-  return [...newest.values()].slice(0, ACTIVITY_MAX)
+  const changesByKey = new Map<string, TrialChange>()
+  for (const change of [...changes.toReversed(), ...previous]) {
+    const key = `${change.id} ${change.state}`
+    if (!changesByKey.has(key)) changesByKey.set(key, change)
+  }
+  return [...changesByKey.values()].slice(0, ACTIVITY_MAX)
 }
 
 /** Schedules work and returns a function that cancels it. */
@@ -158,7 +164,7 @@ const runAfterDelay: Schedule = (work) => {
   return () => clearTimeout(timer)
 }
 
-/** Collects values and applies them together, because many trials can end at the same time. */
+/** Collects values and applies them together at the scheduled time, because many trials can end at once. */
 function useQueue<T>(schedule: Schedule, apply: (values: readonly T[]) => void) {
   const queue = useRef<T[]>([])
   const cancel = useRef<() => void>(undefined)

@@ -3,7 +3,10 @@ import type { ComparisonMatrix, TrialChange } from '../../../src/comparisons/sha
 /** Combined state of the trials in a cell. */
 export type CellState = 'passed' | 'failed' | 'mixed' | 'errored' | 'running' | 'queued' | 'canceled' | 'none'
 
-/** `share` is the share of scored trials that passed. */
+/**
+ * The trials of one task with one setting. `letters` has one letter per attempt, the initial of its state; `share` is the
+ * share of scored trials that passed.
+ */
 type Cell = { state: CellState; share: number; letters: string }
 
 export type TaskOrder = 'plan' | 'difficulty'
@@ -18,17 +21,19 @@ export function applyChanges(matrix: ComparisonMatrix, changes: readonly TrialCh
     const cells = [...task.cells]
     for (const { settingId, attempt, state } of taskChanges) {
       const position = positions.get(settingId)
-      if (position !== undefined) cells[position * matrix.attempts + attempt - 1] = state.slice(0, 1)
+      const initial = state.slice(0, 1)
+      if (position !== undefined) cells[position * matrix.attempts + attempt - 1] = initial
     }
     return { ...task, cells: cells.join('') }
   })
   return { ...matrix, tasks }
 }
 
+/** Returns the cell of a task and a setting, given by their positions in the matrix. */
 export const toCell = ({ attempts, tasks }: ComparisonMatrix, task: number, setting: number): Cell =>
   readCell(tasks[task]?.cells ?? '', attempts, setting)
 
-/** Reads the cell of a setting from the cells of a task. */
+/** Reads the cell of the setting at a position from the letters of a task. */
 export function readCell(cells: string, attempts: number, setting: number): Cell {
   const letters = cells.slice(setting * attempts, (setting + 1) * attempts)
   const passed = countLetter(letters, 'p')
@@ -40,7 +45,7 @@ export function readCell(cells: string, attempts: number, setting: number): Cell
 /** Counts a letter without allocating, because maps have up to 100,000 cells. */
 function countLetter(letters: string, letter: string): number {
   let count = 0
-  for (let at = letters.indexOf(letter); at >= 0; at = letters.indexOf(letter, at + 1)) count++
+  for (let index = letters.indexOf(letter); index >= 0; index = letters.indexOf(letter, index + 1)) count++
   return count
 }
 
@@ -54,8 +59,8 @@ function toState(letters: string, scored: number, share: number): CellState {
 }
 
 /**
- * Returns the positions of the tasks in display order: as planned, or easiest first. Difficulty is measured on the settings
- * at the positions `countedSettings`, which leave out the controls: they solve everything or nothing.
+ * Returns the positions of the tasks in display order: as planned, or easiest first. `countedSettings` has the positions of
+ * the settings that determine the difficulty. They leave out the controls, which solve everything or nothing.
  */
 export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, countedSettings: readonly number[]): number[] {
   const positions = matrix.tasks.map((_, position) => position)
@@ -68,21 +73,21 @@ const PASSED_CODE = 'p'.charCodeAt(0)
 const FAILED_CODE = 'f'.charCodeAt(0)
 
 /**
- * Returns the share of scored trials that passed, or -1 without a result. Reads character codes, which is faster than
- * text.
+ * Returns the share of a task's scored trials that passed, or -1 without a result. Compares character codes, which is
+ * faster than comparing texts.
  */
 function computeSolvedShare({ attempts }: ComparisonMatrix, cells: string, countedSettings: readonly number[]): number {
   let [passed, failed] = [0, 0]
   for (const setting of countedSettings)
-    for (let at = setting * attempts; at < (setting + 1) * attempts; at++) {
-      const letter = cells.charCodeAt(at)
-      if (letter === PASSED_CODE) passed += 1
-      else if (letter === FAILED_CODE) failed += 1
+    for (let index = setting * attempts; index < (setting + 1) * attempts; index++) {
+      const code = cells.charCodeAt(index)
+      if (code === PASSED_CODE) passed += 1
+      else if (code === FAILED_CODE) failed += 1
     }
   return passed + failed === 0 ? -1 : passed / (passed + failed)
 }
 
-/** Neighbouring tasks of similar difficulty. */
+/** Neighbouring columns with tasks of similar difficulty, from index `from` up to but not including `to`. */
 type TaskGroup = { label: string; from: number; to: number }
 
 const SHARE_GROUPS: readonly { label: string; contains: (share: number) => boolean }[] = [
@@ -93,7 +98,7 @@ const SHARE_GROUPS: readonly { label: string; contains: (share: number) => boole
   { label: 'no result', contains: (share) => share < 0 },
 ]
 
-/** Groups tasks that are ordered by difficulty. `from` and `to` are indexes in `ordered`. */
+/** Groups tasks by difficulty. `ordered` has their positions, ordered by difficulty. */
 export function groupTasks(
   matrix: ComparisonMatrix,
   ordered: readonly number[],
@@ -108,9 +113,9 @@ export function groupTasks(
   })
 }
 
-/** Returns positions of settings, the most accurate first. */
-export const orderSettings = (settingIds: readonly string[], accuracy: (id: string) => number | null): number[] =>
+/** Returns the positions of settings, the most accurate first and settings without a result last. */
+export const orderSettings = (settingIds: readonly string[], accuracyOf: (id: string) => number | null): number[] =>
   settingIds
-    .map((id, position) => ({ position, value: accuracy(id) ?? -1 }))
-    .toSorted((a, b) => b.value - a.value || a.position - b.position)
+    .map((id, position) => ({ position, accuracy: accuracyOf(id) ?? -1 }))
+    .toSorted((a, b) => b.accuracy - a.accuracy || a.position - b.position)
     .map(({ position }) => position)

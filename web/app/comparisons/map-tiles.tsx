@@ -2,20 +2,23 @@ import { memo, type RefObject, useEffect, useRef, useState } from 'react'
 import type { ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
 import { drawTile, isSameList, type MapColors, type MapTile, ROW_PX } from './draw-map.ts'
 
-/** Columns that are drawn together. Scrolling moves them without drawing, and a trial that ends changes one of them. */
+/** Number of columns on one canvas. Scrolling moves canvases without drawing, and a change of a trial redraws only one. */
 const TILE_COLUMNS = 32
 
 type MapTilesProps = {
   matrix: ComparisonMatrix
-  /** Positions of tasks and settings in the order in which they are shown. */
+  /** Position in the matrix of the task of each column. */
   columns: readonly number[]
+  /** Position in the matrix of the setting of each row. */
   rows: readonly number[]
   columnPx: number
+  /** Distance of the cells from the top of the map in pixels. */
   top: number
+  /** The element in which the map scrolls. */
   scroller: RefObject<HTMLDivElement | null>
 }
 
-/** The cells of the map. */
+/** Draws the cells of the map. */
 export function MapTiles({ matrix, columns, rows, columnPx, top, scroller }: MapTilesProps) {
   const colors = useColors(scroller)
   if (!colors) return null
@@ -37,19 +40,20 @@ export function MapTiles({ matrix, columns, rows, columnPx, top, scroller }: Map
 
 type TileProps = MapTile & { left: number; top: number; scroller: RefObject<HTMLDivElement | null> }
 
+/** Tiles are drawn when they are at most this far out of view. */
 const TILE_MARGIN_PX = 400
 
 /** Draws some columns when they are in view or close to it, and again only if they have changed. */
 const Tile = memo(
   ({ left, top, scroller, ...tile }: TileProps) => {
     const canvas = useRef<HTMLCanvasElement>(null)
-    const drawn = useRef<MapTile>(undefined)
+    const drawnTile = useRef<MapTile>(undefined)
     useEffect(() => {
-      const surface = canvas.current
-      if (!surface) return
+      const element = canvas.current
+      if (!element) return
       const draw = () => {
-        drawTile(surface, tile, drawn.current)
-        drawn.current = tile
+        drawTile(element, tile, drawnTile.current)
+        drawnTile.current = tile
       }
       const observer = new IntersectionObserver(
         (entries) => {
@@ -59,10 +63,10 @@ const Tile = memo(
         },
         { root: scroller.current, rootMargin: `0px ${TILE_MARGIN_PX}px` },
       )
-      observer.observe(surface)
+      observer.observe(element)
       return () => {
         observer.disconnect()
-        drawings.delete(draw)
+        queuedDrawings.delete(draw)
       }
     })
     const size = { width: tile.columns.length * tile.columnPx, height: tile.rows.length * ROW_PX }
@@ -77,23 +81,20 @@ const Tile = memo(
     isSameList(before.columns, after.columns),
 )
 
-const drawings = new Set<() => void>()
+const queuedDrawings = new Set<() => void>()
 
-/**
- * Draws in one of the next frames. Each frame draws one tile, because a tile whose cells have moved takes
- * milliseconds.
- */
+/** Queues the drawing of a tile. Each frame draws one tile, because drawing all cells of a tile takes milliseconds. */
 function queueDrawing(draw: () => void): void {
-  drawings.add(draw)
-  if (drawings.size === 1) requestAnimationFrame(drawNext)
+  queuedDrawings.add(draw)
+  if (queuedDrawings.size === 1) requestAnimationFrame(drawNext)
 }
 
 function drawNext(): void {
-  const [draw] = drawings
+  const [draw] = queuedDrawings
   if (!draw) return
-  drawings.delete(draw)
+  queuedDrawings.delete(draw)
   draw()
-  if (drawings.size > 0) requestAnimationFrame(drawNext)
+  if (queuedDrawings.size > 0) requestAnimationFrame(drawNext)
 }
 
 /** Returns the colours of the current theme. Undefined before the element is in the document. */
@@ -103,20 +104,20 @@ function useColors(ref: RefObject<HTMLElement | null>): MapColors | undefined {
     const element = ref.current
     if (!element) return
     const read = () => setColors(readColors(element))
-    const theme = new MutationObserver(read)
-    const scheme = matchMedia('(prefers-color-scheme: dark)')
-    theme.observe(document.documentElement, { attributeFilter: ['data-theme'] })
-    scheme.addEventListener('change', read)
+    const themeObserver = new MutationObserver(read)
+    const systemTheme = matchMedia('(prefers-color-scheme: dark)')
+    themeObserver.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    systemTheme.addEventListener('change', read)
     read()
     return () => {
-      theme.disconnect()
-      scheme.removeEventListener('change', read)
+      themeObserver.disconnect()
+      systemTheme.removeEventListener('change', read)
     }
   }, [ref])
   return colors
 }
 
-/** Resolves the tokens for the current theme. Custom properties themselves are not resolved by the browser. */
+/** Computes the colours of the current theme. An element is needed, because browsers do not resolve custom properties. */
 function readColors(element: HTMLElement): MapColors {
   const probe = document.createElement('i')
   element.append(probe)

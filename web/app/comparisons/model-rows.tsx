@@ -5,10 +5,10 @@ import { addModel, type DraftModel, listHarnesses } from './draft.ts'
 
 type ModelRowsProps = { catalog: Catalog; models: readonly DraftModel[]; onChange: (models: DraftModel[]) => void }
 
-/** The chosen models, each with a level, harnesses and a credential, and a list to add others. */
+/** Lists the chosen models, each with a level, harnesses and a credential, and adds others. */
 export function ModelRows({ catalog, models, onChange }: ModelRowsProps) {
   const byId = new Map(catalog.models.map((model) => [model.catalogId, model]))
-  const change = (key: number, changes: Partial<DraftModel>) =>
+  const changeRow = (key: number, changes: Partial<DraftModel>) =>
     onChange(models.map((each) => (each.key === key ? { ...each, ...changes } : each)))
   return (
     <Card
@@ -30,7 +30,7 @@ export function ModelRows({ catalog, models, onChange }: ModelRowsProps) {
               key={chosen.key}
               model={model}
               chosen={chosen}
-              onChange={(changes) => change(chosen.key, changes)}
+              onChange={(changes) => changeRow(chosen.key, changes)}
               onRemove={() => onChange(models.filter(({ key }) => key !== chosen.key))}
             />
           )
@@ -41,21 +41,23 @@ export function ModelRows({ catalog, models, onChange }: ModelRowsProps) {
 }
 
 function AddModel({ catalog, onAdd }: { catalog: Catalog; onAdd: (model: CatalogModel) => void }) {
-  const usable = catalog.models.filter(({ credentials }) => credentials.length > 0)
-  const lockedCount = catalog.models.length - usable.length
+  const usableModels = catalog.models.filter(({ credentials }) => credentials.length > 0)
+  const withoutCredentialCount = catalog.models.length - usableModels.length
   return (
     <label>
-      {lockedCount > 0 && <span className="faint">{lockedCount} others need a credential · </span>}
+      {withoutCredentialCount > 0 && (
+        <span className="faint">{withoutCredentialCount} others need a credential · </span>
+      )}
       <span className="hidden">Add a model</span>
       <select
         value=""
         onChange={({ target }) => {
-          const model = usable.find(({ catalogId }) => catalogId === target.value)
+          const model = usableModels.find(({ catalogId }) => catalogId === target.value)
           if (model) onAdd(model)
         }}
       >
         <option value="">Add a model…</option>
-        {usable.map(({ catalogId, label }) => (
+        {usableModels.map(({ catalogId, label }) => (
           <option key={catalogId} value={catalogId}>
             {label}
           </option>
@@ -74,8 +76,10 @@ type ModelRowProps = {
 
 function ModelRow({ model, chosen, onChange, onRemove }: ModelRowProps) {
   const { prices, reasoningLevels } = model
-  const chooseLevel = (level: string) =>
-    onChange({ level, harnesses: chosen.harnesses.filter((each) => listHarnesses(model, level).includes(each)) })
+  const chooseLevel = (level: string) => {
+    const supported = listHarnesses(model, level)
+    onChange({ level, harnesses: chosen.harnesses.filter((each) => supported.includes(each)) })
+  }
   return (
     <li className="model-row">
       <div className="model-head">
@@ -121,9 +125,9 @@ function ModelRow({ model, chosen, onChange, onRemove }: ModelRowProps) {
 }
 
 function HarnessChoice({ model, chosen, onChange }: Omit<ModelRowProps, 'onRemove'>) {
-  const toggle = (harness: string, isOn: boolean) =>
+  const toggle = (harness: string, isChosen: boolean) =>
     onChange({
-      harnesses: isOn ? [...chosen.harnesses, harness] : chosen.harnesses.filter((each) => each !== harness),
+      harnesses: isChosen ? [...chosen.harnesses, harness] : chosen.harnesses.filter((each) => each !== harness),
     })
   return (
     <fieldset className="harnesses">

@@ -13,17 +13,19 @@ import { ModelRows } from './model-rows.tsx'
 import { QuoteCard } from './quote-card.tsx'
 import { nameScope, type Scope, toTarget } from './scope.ts'
 
-/** The form of a new comparison: the choices on the left, their quote on the right. */
+/** The form of a new comparison: fields on the left, the quote on the right. */
 export function NewComparisonPage() {
   const benchmarks = useRead(listBenchmarks, { query: { limit: 200 } })
   const repositories = useRead(listRepositories, { query: { limit: 200 } })
   return (
     <Page title="New comparison">
       <Loaded query={benchmarks}>
-        {(added) => (
+        {(benchmarkList) => (
           <Loaded query={repositories}>
             {({ repos }) => (
-              <ScopeForm scopes={[...added.benchmarks.map(toBenchmarkScope), ...repos.map(toRepositoryScope)]} />
+              <ScopeForm
+                scopes={[...benchmarkList.benchmarks.map(toBenchmarkScope), ...repos.map(toRepositoryScope)]}
+              />
             )}
           </Loaded>
         )}
@@ -34,6 +36,7 @@ export function NewComparisonPage() {
 
 const toBenchmarkScope = ({ datasetOrg, dataset }: Benchmark): Scope => ({ kind: 'benchmark', datasetOrg, dataset })
 const toRepositoryScope = ({ owner, name }: Repository): Scope => ({ kind: 'repository', owner, name })
+/** Returns the value of a scope in the list and in the address: `benchmark assay/quick`. */
 const toOptionValue = (scope: Scope): string => `${scope.kind} ${nameScope(scope)}`
 
 function ScopeForm({ scopes }: { scopes: readonly Scope[] }) {
@@ -75,8 +78,8 @@ function CatalogForm({ scope }: { scope: Scope }) {
   return (
     <Loaded query={catalog}>
       {(loadedCatalog) => {
-        const sandbox = draft.sandbox || loadedCatalog.sandboxes.find(({ available }) => available)?.id || ''
-        const completeDraft = { ...draft, sandbox }
+        const defaultSandbox = loadedCatalog.sandboxes.find(({ available }) => available)?.id ?? ''
+        const completeDraft = { ...draft, sandbox: draft.sandbox || defaultSandbox }
         return (
           <div className="form-columns">
             <div className="form-choices">
@@ -89,7 +92,7 @@ function CatalogForm({ scope }: { scope: Scope }) {
                 chosen={draft.configurations}
                 onChange={(configurations) => setDraft((previous) => ({ ...previous, configurations }))}
               />
-              <Limits catalog={loadedCatalog} draft={completeDraft} onChange={setDraft} />
+              <RunFields catalog={loadedCatalog} draft={completeDraft} onChange={setDraft} />
             </div>
             <QuoteCard scope={scope} catalog={loadedCatalog} draft={completeDraft} />
           </div>
@@ -99,20 +102,23 @@ function CatalogForm({ scope }: { scope: Scope }) {
   )
 }
 
-type LimitsProps = { catalog: Catalog; draft: Draft; onChange: (draft: Draft) => void }
+type RunFieldsProps = { catalog: Catalog; draft: Draft; onChange: (draft: Draft) => void }
 
 const NUMBER_FIELDS: readonly {
   name: 'attempts' | 'budget' | 'trialBudget' | 'concurrency'
   label: string
-  min: string
+  min: number
+  step: 1 | 'any'
+  /** Value that an empty field stands for. */
+  placeholder: string
 }[] = [
-  { name: 'attempts', label: 'Attempts per task', min: '1' },
-  { name: 'budget', label: 'Budget, USD', min: '0' },
-  { name: 'trialBudget', label: 'Budget per trial, USD', min: '0' },
-  { name: 'concurrency', label: 'Trials in parallel', min: '1' },
+  { name: 'attempts', label: 'Attempts per task', min: 1, step: 1, placeholder: '1' },
+  { name: 'budget', label: 'Budget, USD', min: 0, step: 'any', placeholder: 'no limit' },
+  { name: 'trialBudget', label: 'Budget per trial, USD', min: 0, step: 'any', placeholder: 'no limit' },
+  { name: 'concurrency', label: 'Trials in parallel', min: 1, step: 1, placeholder: 'no limit' },
 ]
 
-function Limits({ catalog, draft, onChange }: LimitsProps) {
+function RunFields({ catalog, draft, onChange }: RunFieldsProps) {
   return (
     <Card title="Run">
       <div className="run-fields">
@@ -127,14 +133,14 @@ function Limits({ catalog, draft, onChange }: LimitsProps) {
             ))}
           </select>
         </label>
-        {NUMBER_FIELDS.map(({ name, label, min }) => (
+        {NUMBER_FIELDS.map(({ name, label, min, step, placeholder }) => (
           <label key={name} className="field">
             {label}
             <input
               type="number"
               min={min}
-              step={name.toLowerCase().includes('budget') ? 'any' : 1}
-              placeholder="no limit"
+              step={step}
+              placeholder={placeholder}
               value={draft[name]}
               onChange={({ target }) => onChange({ ...draft, [name]: target.value })}
             />

@@ -18,7 +18,7 @@ import {
 } from './scope.ts'
 import { createSettingNamer, findLeader, VERDICT_NAMES } from './text.ts'
 
-/** Two settings side by side: the difference as a sentence, then the tasks on which they differ. */
+/** Compares two settings: the difference as a sentence, then the tasks on which they differ. */
 export function PairPage() {
   const target = useComparisonTarget()
   const id = target.input.params.comparisonId
@@ -35,7 +35,7 @@ export function PairPage() {
         </>
       }
     >
-      <Loaded query={comparison}>{(status) => <PairChoice target={target} comparison={status} />}</Loaded>
+      <Loaded query={comparison}>{(loaded) => <PairChoice target={target} comparison={loaded} />}</Loaded>
     </Page>
   )
 }
@@ -46,11 +46,11 @@ function PairChoice({ target, comparison }: ComparisonProps) {
   const ids = comparison.settings.map((setting) => setting.id)
   const a = search.a ?? findLeader(comparison)?.id ?? ids[0] ?? ''
   const b = search.b ?? ids.find((id) => id !== a) ?? ''
-  const name = createSettingNamer(comparison.settings)
+  const nameOf = createSettingNamer(comparison.settings)
   const choose = (pair: { a: string; b: string }) => void navigate(toPairLink(target.scope, comparison.id, pair))
   const options = ids.map((id) => (
     <option key={id} value={id}>
-      {name(id)}
+      {nameOf(id)}
     </option>
   ))
   return (
@@ -83,14 +83,14 @@ function PairChoice({ target, comparison }: ComparisonProps) {
 
 function Pair({ target, comparison, a, b }: ComparisonProps & { a: string; b: string }) {
   const pair = useRead(target.endpoints.pair, { params: { ...target.input.params, a, b } })
-  const name = createSettingNamer(comparison.settings)
+  const nameOf = createSettingNamer(comparison.settings)
   if (isUnprocessable(pair.error)) return <Empty>The two settings have no task in common yet.</Empty>
   return (
     <Loaded query={pair}>
       {(data) => (
         <>
           <Card className="answer">
-            <p className="answer-text">{describePair(data, name)}</p>
+            <p className="answer-text">{describePair(data, nameOf)}</p>
             <CountsBar pair={data} />
           </Card>
           <DifferingTasks target={target} comparison={comparison} pair={data} />
@@ -100,7 +100,7 @@ function Pair({ target, comparison, a, b }: ComparisonProps & { a: string; b: st
   )
 }
 
-function describePair(pair: ComparisonPairWithTasks, name: (id: string) => string): string {
+function describePair(pair: ComparisonPairWithTasks, nameOf: (id: string) => string): string {
   const { difference, tasks, verdict } = pair
   if (!difference) return `Both have results for ${plural(tasks, 'task')}. Five are needed to compare them.`
   const points = Math.round(difference.points)
@@ -110,10 +110,11 @@ function describePair(pair: ComparisonPairWithTasks, name: (id: string) => strin
     verdict === 'cannot_tell'
       ? 'Corrected for the number of pairs, that is within noise.'
       : `Corrected for the number of pairs, it is ${VERDICT_NAMES[verdict]}.`
-  return `${name(pair.a)} ${change} ${name(pair.b)} on ${plural(tasks, 'task')}, 95 % interval ${formatRange(difference)}. ${certainty}`
+  return `${nameOf(pair.a)} ${change} ${nameOf(pair.b)} on ${plural(tasks, 'task')}, 95 % interval ${formatRange(difference)}. ${certainty}`
 }
 
-const COUNTS = [
+/** Outcomes of a task, with their labels in the bar. */
+const OUTCOMES = [
   { outcome: 'both', label: 'both' },
   { outcome: 'wonByA', label: 'only A' },
   { outcome: 'wonByB', label: 'only B' },
@@ -122,7 +123,7 @@ const COUNTS = [
 
 const CountsBar = ({ pair }: { pair: ComparisonPairWithTasks }) => (
   <ul className="counts" aria-label="Tasks solved">
-    {COUNTS.filter(({ outcome }) => pair[outcome] > 0).map(({ outcome, label }) => (
+    {OUTCOMES.filter(({ outcome }) => pair[outcome] > 0).map(({ outcome, label }) => (
       <li key={outcome} className={outcome} style={{ flexGrow: pair[outcome] }}>
         <b>{pair[outcome]}</b> {label}
       </li>
@@ -132,12 +133,12 @@ const CountsBar = ({ pair }: { pair: ComparisonPairWithTasks }) => (
 
 function DifferingTasks({ target, comparison, pair }: ComparisonProps & { pair: ComparisonPairWithTasks }) {
   const [openTask, setOpenTask] = useState<string>()
-  const differing = pair.outcomes.filter(({ outcome }) => outcome === 'wonByA' || outcome === 'wonByB')
+  const differingTasks = pair.outcomes.filter(({ outcome }) => outcome === 'wonByA' || outcome === 'wonByB')
   return (
-    <Card title={`${plural(differing.length, 'task')} on which they differ`}>
-      {differing.length === 0 && <Empty>Both settings solved the same tasks.</Empty>}
+    <Card title={`${plural(differingTasks.length, 'task')} on which they differ`}>
+      {differingTasks.length === 0 && <Empty>Both settings solved the same tasks.</Empty>}
       <ul className="rows">
-        {differing.map(({ task, outcome }) => (
+        {differingTasks.map(({ task, outcome }) => (
           <li key={task.name}>
             <div className="row-line">
               <Link {...toTaskLink(target.scope, comparison.id, task.name)}>
@@ -161,7 +162,7 @@ function DifferingTasks({ target, comparison, pair }: ComparisonProps & { pair: 
   )
 }
 
-/** The first trials of both settings, next to each other. */
+/** Shows the patches of both settings side by side, each from the first trial of the task. */
 function Patches({ target, task, pair }: { target: ComparisonTarget; task: string; pair: ComparisonPairWithTasks }) {
   const trials = useRead(target.endpoints.trials, { ...target.input, query: { task, limit: 200 } })
   return (

@@ -11,12 +11,12 @@ import { Card, Empty } from '../components/page.tsx'
 import { type ComparisonProps, toPairLink } from './scope.ts'
 import { createSettingNamer, findLeader, nameSetting, VERDICT_NAMES } from './text.ts'
 
-/** Every other setting compared with a baseline, paired by task. */
+/** Compares every other setting with a baseline, paired by task. */
 export const PairTable = memo(({ target, comparison }: ComparisonProps) => {
-  const [chosen, setChosen] = useState<string>()
+  const [chosenBaseline, setChosenBaseline] = useState<string>()
   const baseline =
-    chosen ?? comparison.answer?.recommended ?? findLeader(comparison)?.id ?? comparison.settings[0]?.id ?? ''
-  const name = createSettingNamer(comparison.settings)
+    chosenBaseline ?? comparison.answer?.recommended ?? findLeader(comparison)?.id ?? comparison.settings[0]?.id ?? ''
+  const nameOf = createSettingNamer(comparison.settings)
   const pairs = useRead(
     target.endpoints.pairs,
     { ...target.input, query: { baseline } },
@@ -29,7 +29,7 @@ export const PairTable = memo(({ target, comparison }: ComparisonProps) => {
       actions={
         <label>
           compared with{' '}
-          <select value={baseline} onChange={({ target: { value } }) => setChosen(value)}>
+          <select value={baseline} onChange={({ target: { value } }) => setChosenBaseline(value)}>
             <SettingOptions settings={comparison.settings} />
           </select>
         </label>
@@ -42,7 +42,7 @@ export const PairTable = memo(({ target, comparison }: ComparisonProps) => {
           {(data) => (
             <PairRows
               pairs={data.pairs}
-              name={name}
+              nameOf={nameOf}
               toLink={(a, b) => toPairLink(target.scope, comparison.id, { a, b })}
             />
           )}
@@ -52,7 +52,7 @@ export const PairTable = memo(({ target, comparison }: ComparisonProps) => {
   )
 })
 
-/** The settings of a comparison do not change; only their results do. */
+/** Memoized by the number of settings: the settings of a comparison do not change, only their results do. */
 const SettingOptions = memo(
   ({ settings }: { settings: readonly ComparisonSetting[] }) =>
     settings.map((setting) => (
@@ -63,17 +63,17 @@ const SettingOptions = memo(
   (before, after) => before.settings.length === after.settings.length,
 )
 
-type RowsProps = {
+type PairRowsProps = {
   pairs: readonly ComparisonPair[]
-  name: (id: string) => string
+  nameOf: (id: string) => string
   toLink: (a: string, b: string) => ReturnType<typeof toPairLink>
 }
 
 /** Maximum number of rows before the reader expands the table. */
 const ROWS_MAX = 20
 
-/** Names and links of settings do not change, so that the rows are rendered again only for new results. */
-const PairRows = memo(({ pairs, name, toLink }: RowsProps) => {
+/** Memoized by the pairs: names and links of settings do not change. */
+const PairRows = memo(({ pairs, nameOf, toLink }: PairRowsProps) => {
   const [isExpanded, setExpanded] = useState(false)
   const shown = isExpanded ? pairs : pairs.slice(0, ROWS_MAX)
   return (
@@ -86,16 +86,16 @@ const PairRows = memo(({ pairs, name, toLink }: RowsProps) => {
           <tr key={pair.a}>
             <td>
               <Link {...toLink(pair.a, pair.b)}>
-                <bdi>{name(pair.a)}</bdi>
+                <bdi>{nameOf(pair.a)}</bdi>
               </Link>
             </td>
             <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICT_NAMES[pair.verdict]}</td>
-            <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
+            <td className="number">{pair.difference ? formatSignedPoints(pair.difference.points) : '–'}</td>
             <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
             <td className="number">{pair.wonByA}</td>
             <td className="number">{pair.wonByB}</td>
             <td className="number">{pair.tasks}</td>
-            <td className="number">{pair.costDifferenceUsd ? formatCost(pair.costDifferenceUsd.mean) : '–'}</td>
+            <td className="number">{pair.costDifferenceUsd ? formatSignedUsd(pair.costDifferenceUsd.mean) : '–'}</td>
           </tr>
         ))}
       </DataTable>
@@ -108,18 +108,19 @@ const PairRows = memo(({ pairs, name, toLink }: RowsProps) => {
   )
 }, hasSamePairs)
 
-function hasSamePairs(before: RowsProps, after: RowsProps): boolean {
+function hasSamePairs(before: PairRowsProps, after: PairRowsProps): boolean {
   return before.pairs === after.pairs
 }
 
-const formatSigned = (points: number): string => {
-  const whole = Math.round(points)
-  if (whole === 0) return '0'
-  return whole > 0 ? `+${whole}` : `−${-whole}`
+const formatSignedPoints = (points: number): string => {
+  const rounded = Math.round(points)
+  if (rounded === 0) return '0'
+  return rounded > 0 ? `+${rounded}` : `−${-rounded}`
 }
 
+/** Formats the interval of a difference in points: `−3 to +12`. */
 export const formatRange = ({ low, high }: { low: number; high: number }): string =>
-  `${formatSigned(low)} to ${formatSigned(high)}`
+  `${formatSignedPoints(low)} to ${formatSignedPoints(high)}`
 
-const formatCost = (amount: number): string =>
+const formatSignedUsd = (amount: number): string =>
   amount === 0 ? usd(0) : `${amount < 0 ? '−' : '+'}${usd(Math.abs(amount))}`

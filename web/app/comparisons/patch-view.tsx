@@ -5,14 +5,15 @@ import { useApi } from '../api/use-api.ts'
 import { DiffLines } from '../components/diff-lines.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
+import { PATCH } from '../trials/trial-files.ts'
 import type { ComparisonTarget } from './scope.ts'
 
-const PATCH = 'changes.patch'
-const BYTES_MAX = 200_000
+/** Maximum number of bytes of a patch that are shown. */
+const PATCH_BYTES_MAX = 200_000
 
 type PatchViewProps = { target: ComparisonTarget; trial: ComparisonTrial; label: string }
 
-/** The changes of a trial, line by line. They are untrusted text. */
+/** Shows the changes that the agent made in a trial. The patch is untrusted text. */
 export function PatchView({ target, trial, label }: PatchViewProps) {
   const api = useApi()
   const artifact = trial.artifacts.find(({ name }) => name === PATCH)
@@ -22,7 +23,10 @@ export function PatchView({ target, trial, label }: PatchViewProps) {
     queryFn: async ({ signal }) => {
       const file = await api.openFile(target.endpoints.artifact, { params }, signal)
       const bytes = new Uint8Array(await file.arrayBuffer())
-      return { text: new TextDecoder().decode(bytes.subarray(0, BYTES_MAX)), isTruncated: bytes.byteLength > BYTES_MAX }
+      return {
+        text: new TextDecoder().decode(bytes.subarray(0, PATCH_BYTES_MAX)),
+        isTruncated: bytes.byteLength > PATCH_BYTES_MAX,
+      }
     },
     enabled: artifact !== undefined,
   })

@@ -29,19 +29,20 @@ const STATE_SYMBOLS: Record<Comparison['state'], string> = {
   canceled: '–',
 }
 
-/** Says that the page is not up to date. Shows nothing while it is. */
+/** Warns that the page is not up to date. Renders nothing while events arrive. */
 export function StreamNote({ stream }: { stream: StreamState }) {
   if (stream === 'lost') return <output className="chip">connection lost, reconnecting…</output>
   if (stream === 'failed') return <output className="chip fail">× not live; reload the page</output>
   return null
 }
 
-/** Contains no counts, because the counts below it are updated more often. */
+const ALTERNATIVES_SHOWN_MAX = 3
+/** Text without counts, because the counts below it are updated more often. */
 const COLLECTING = 'Collecting results. The answer follows when all trials have ended.'
 
-/** The answer in words, or why there is none yet. */
+/** Shows the answer in words, or why there is none yet. */
 export function AnswerCard({ comparison: { answer, settings, submissionError, pause } }: { comparison: Comparison }) {
-  const name = createSettingNamer(settings)
+  const nameOf = createSettingNamer(settings)
   return (
     <Card className="answer">
       {submissionError && (
@@ -60,12 +61,14 @@ export function AnswerCard({ comparison: { answer, settings, submissionError, pa
       </p>
       {answer?.recommended && (
         <p className="small muted">
-          <span className="chip gold">recommended</span> <bdi>{name(answer.recommended)}</bdi>
+          <span className="chip gold">recommended</span> <bdi>{nameOf(answer.recommended)}</bdi>
           {answer.alternatives.length > 0 && (
             <>
               {' '}
-              · not shown to be worse: <bdi>{answer.alternatives.slice(0, 3).map(name).join(', ')}</bdi>
-              {answer.alternatives.length > 3 && ` and ${answer.alternatives.length - 3} others`}
+              · not shown to be worse:{' '}
+              <bdi>{answer.alternatives.slice(0, ALTERNATIVES_SHOWN_MAX).map(nameOf).join(', ')}</bdi>
+              {answer.alternatives.length > ALTERNATIVES_SHOWN_MAX &&
+                ` and ${answer.alternatives.length - ALTERNATIVES_SHOWN_MAX} others`}
             </>
           )}
         </p>
@@ -74,9 +77,12 @@ export function AnswerCard({ comparison: { answer, settings, submissionError, pa
   )
 }
 
-/** Counts change with every trial. They are read here, so that the page around them is not rendered again. */
-export function ProgressCards({ target, comparison: outline }: ComparisonProps) {
-  const { data: comparison = outline } = useRead(target.endpoints.read, target.input)
+/**
+ * Shows trials, spend, time and the leading setting. Their numbers change with every trial, so they are read here and not
+ * by the page, which would be rendered again each time.
+ */
+export function ProgressCards({ target, comparison: pageComparison }: ComparisonProps) {
+  const { data: comparison = pageComparison } = useRead(target.endpoints.read, target.input)
   return (
     <div className={isOpen(comparison) ? 'cards progress live' : 'cards progress'}>
       <TrialsFact trials={comparison.trials} />
@@ -88,39 +94,42 @@ export function ProgressCards({ target, comparison: outline }: ComparisonProps) 
 }
 
 const TrialsFact = memo(({ trials }: Pick<Comparison, 'trials'>) => {
-  const done = trials.passed + trials.failed + trials.errored
-  const parts = [
+  const endedCount = trials.passed + trials.failed + trials.errored
+  const notes = [
     trials.running > 0 && `${trials.running} running`,
     trials.errored > 0 && `${trials.errored} not scored`,
     trials.canceled > 0 && `${trials.canceled} canceled`,
     trials.reused > 0 && `${trials.reused} reused`,
-  ].filter((part) => part !== false)
+  ].filter((note) => note !== false)
   return (
     <Fact
       label="trials"
-      value={<Of value={formatCount(done)} of={formatCount(trials.total)} />}
-      note={parts.join(' · ')}
+      value={<OutOf value={formatCount(endedCount)} total={formatCount(trials.total)} />}
+      note={notes.join(' · ')}
     >
-      <Bar share={trials.total === 0 ? 0 : done / trials.total} label="finished trials" />
+      <ProgressBar share={trials.total === 0 ? 0 : endedCount / trials.total} label="finished trials" />
     </Fact>
   )
 })
 
 function SpendFact({ comparison }: { comparison: Comparison }) {
   const { costUsd, budgetUsd, projectedCostUsd, pendingUsd } = comparison
-  const projected = projectedCostUsd && isOpen(comparison)
   const notes = [
-    projected && `about ${usd((projectedCostUsd.low + projectedCostUsd.high) / 2)} projected`,
+    projectedCostUsd &&
+      isOpen(comparison) &&
+      `about ${usd((projectedCostUsd.low + projectedCostUsd.high) / 2)} projected`,
     pendingUsd > 0 && `${usd(pendingUsd)} reserved`,
     budgetUsd === null && 'no budget',
-  ].filter((part) => typeof part === 'string')
+  ].filter((note) => typeof note === 'string')
   return (
     <Fact
       label="spent"
-      value={budgetUsd === null ? usd(costUsd) : <Of value={usd(costUsd)} of={usd(budgetUsd)} />}
+      value={budgetUsd === null ? usd(costUsd) : <OutOf value={usd(costUsd)} total={usd(budgetUsd)} />}
       note={notes.join(' · ')}
     >
-      {budgetUsd !== null && budgetUsd > 0 && <Bar share={(costUsd + pendingUsd) / budgetUsd} label="of the budget" />}
+      {budgetUsd !== null && budgetUsd > 0 && (
+        <ProgressBar share={(costUsd + pendingUsd) / budgetUsd} label="of the budget" />
+      )}
     </Fact>
   )
 }
@@ -144,7 +153,7 @@ function TimeFact({ comparison }: { comparison: Comparison }) {
   )
 }
 
-/** Memoized: an unchanged setting stays the same object. */
+/** Memoized, because a setting without new results stays the same object. */
 const LeaderFact = memo(({ leader }: { leader: ComparisonSetting | undefined }) => {
   if (!leader || leader.accuracy === null) return <Fact label="leading" value="–" note="no results yet" />
   const { ci95, rank } = leader.stats
@@ -159,24 +168,24 @@ const LeaderFact = memo(({ leader }: { leader: ComparisonSetting | undefined }) 
   )
 })
 
-const Of = ({ value, of }: { value: string; of: string }) => (
+const OutOf = ({ value, total }: { value: string; total: string }) => (
   <>
-    {value} <small>of {of}</small>
+    {value} <small>of {total}</small>
   </>
 )
 
-function Bar({ share, label }: { share: number; label: string }) {
-  const value = Math.round(100 * Math.min(1, share))
+function ProgressBar({ share, label }: { share: number; label: string }) {
+  const percentage = Math.round(100 * Math.min(1, share))
   return (
     <div
       className="bar"
       role="progressbar"
-      aria-valuenow={value}
+      aria-valuenow={percentage}
       aria-valuemin={0}
       aria-valuemax={100}
       aria-label={label}
     >
-      <span style={{ transform: `scaleX(${value / 100})` }} />
+      <span style={{ transform: `scaleX(${percentage / 100})` }} />
     </div>
   )
 }

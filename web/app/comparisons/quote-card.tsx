@@ -42,7 +42,7 @@ export function QuoteCard({ scope, catalog, draft }: QuoteCardProps) {
 function QuoteResult({ scope, body }: { scope: Scope; body: QuoteBody }) {
   const tasks = useApprovedTasks(scope)
   const isRepository = scope.kind === 'repository'
-  // Hooks cannot be conditional, so both reads exist. The one of the other kind of scope is disabled.
+  // Hooks cannot be conditional, so both reads exist. The read for the other kind of scope is disabled.
   const onBenchmark = useRead(
     inBenchmark.quote,
     { params: toBenchmarkParams(scope), body },
@@ -62,6 +62,7 @@ function QuoteResult({ scope, body }: { scope: Scope; body: QuoteBody }) {
   return <Loaded query={isRepository ? onRepository : onBenchmark}>{(quote) => <QuoteFacts quote={quote} />}</Loaded>
 }
 
+// A disabled read needs parameters too, which are empty.
 const toBenchmarkParams = (scope: Scope) =>
   scope.kind === 'benchmark'
     ? { datasetOrg: scope.datasetOrg, dataset: scope.dataset }
@@ -69,7 +70,7 @@ const toBenchmarkParams = (scope: Scope) =>
 const toRepositoryParams = (scope: Scope) =>
   scope.kind === 'repository' ? { owner: scope.owner, name: scope.name } : { owner: '', name: '' }
 
-/** Lists all approved tasks of a repository. A benchmark always runs whole. */
+/** Returns all approved tasks of a repository. Empty for a benchmark, of which every task runs. */
 function useApprovedTasks(scope: Scope) {
   const options = useRead(
     inRepository.options,
@@ -97,9 +98,9 @@ function QuoteFacts({ quote }: { quote: Quote }) {
   return (
     <>
       <dl className="facts">
-        {rows.map(([term, value]) => (
-          <div key={term}>
-            <dt>{term}</dt>
+        {rows.map(([label, value]) => (
+          <div key={label}>
+            <dt>{label}</dt>
             <dd>{value}</dd>
           </div>
         ))}
@@ -109,16 +110,18 @@ function QuoteFacts({ quote }: { quote: Quote }) {
   )
 }
 
+const START_RETRIES_MAX = 2
+
 function StartButton({ scope, catalog, draft }: QuoteCardProps) {
   const api = useApi()
   const navigate = useNavigate()
   const queries = useQueryClient()
   const tasks = useApprovedTasks(scope)
-  // The id is chosen once, so that a repeated click creates nothing new.
+  // The id is chosen once, so that a retry or a second click does not create another comparison.
   const [id] = useState(() => crypto.randomUUID())
   const start = useMutation({
     mutationFn: () => createComparison(api, { scope, catalog, draft, tasks, id }),
-    retry: (count, error) => isRetryable(error) && count < 2,
+    retry: (retries, error) => isRetryable(error) && retries < START_RETRIES_MAX,
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: toQueryKey(listWorkspaceComparisons) })
       await navigate(toComparisonLink(scope, id))
@@ -136,15 +139,15 @@ function StartButton({ scope, catalog, draft }: QuoteCardProps) {
   )
 }
 
-type CreateInput = QuoteCardProps & { tasks: { runId: string; taskId: string }[]; id: string }
+type NewComparison = QuoteCardProps & { tasks: { runId: string; taskId: string }[]; id: string }
 
-function createComparison(api: Api, { scope, catalog, draft, tasks, id }: CreateInput) {
+function createComparison(api: Api, { scope, catalog, draft, tasks, id }: NewComparison) {
   const body = toQuoteBody(draft)
   const sandboxCredentialId = catalog.sandboxes.find((each) => each.id === draft.sandbox)?.credentials[0]?.id
   if (!body || sandboxCredentialId === undefined)
     throw new Error('No sandbox is available. Start a worker that offers one.')
-  const complete = { ...body, id, sandbox: draft.sandbox, sandboxCredentialId }
+  const commonBody = { ...body, id, sandbox: draft.sandbox, sandboxCredentialId }
   return scope.kind === 'benchmark'
-    ? api.call(inBenchmark.create, { params: toBenchmarkParams(scope), body: complete })
-    : api.call(inRepository.create, { params: toRepositoryParams(scope), body: { ...complete, tasks } })
+    ? api.call(inBenchmark.create, { params: toBenchmarkParams(scope), body: commonBody })
+    : api.call(inRepository.create, { params: toRepositoryParams(scope), body: { ...commonBody, tasks } })
 }

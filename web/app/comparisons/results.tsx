@@ -17,39 +17,43 @@ import { SettingsTable } from './settings-table.tsx'
 import { TrialMap } from './trial-map.tsx'
 
 /**
- * Map, chart and tables. They are large and change with every trial, so each section renders separately while it is
- * in view.
+ * Shows map, chart and tables. They are large and change with every trial, so each section follows new results only while
+ * it is in view.
  */
 export const Results = (props: ComparisonProps) => (
   <>
-    <InView content={MapSection} {...props} />
-    <InView content={Evidence} {...props} />
-    <InView content={SettingsTable} {...props} />
-    <InView content={PairTable} {...props} />
+    <LiveSection content={MapSection} {...props} />
+    <LiveSection content={EvidenceSection} {...props} />
+    <LiveSection content={SettingsTable} {...props} />
+    <LiveSection content={PairTable} {...props} />
   </>
 )
 
-/** Delay with which results of a trial are shown. The cells of the map change at once. */
+/** Delay with which chart and tables show new results. The cells of the map change at once. */
 const RESULTS_DELAY_MS = 500
 
+/** `isLive` is false while the section is out of view and must not follow new results. */
 type SectionProps = ComparisonProps & { isLive: boolean }
 
-/** Content that follows an open comparison only while it is in view or close to it. */
-function InView({ content: Content, target, comparison }: ComparisonProps & { content: ComponentType<SectionProps> }) {
+type LiveSectionProps = ComparisonProps & { content: ComponentType<SectionProps> }
+
+/** A section that follows an open comparison only while it is in view or close to it. */
+function LiveSection({ content: Content, target, comparison }: LiveSectionProps) {
   const [isInView, frame] = useInView()
   const isLive = isInView || !isOpen(comparison)
   const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed: isLive })
-  const delayed = useDelayed(data, RESULTS_DELAY_MS)
+  const delayedComparison = useDelayed(data, RESULTS_DELAY_MS)
   return (
     <div ref={frame} className="stack">
-      <Content target={target} comparison={delayed} isLive={isLive} />
+      <Content target={target} comparison={delayedComparison} isLive={isLive} />
     </div>
   )
 }
 
+/** An element at most this far out of view counts as in view. */
 const VIEW_MARGIN_PX = 300
 
-/** Returns whether an element is in view or close to it. */
+/** Returns whether an element is in view, and the ref to attach to the element. */
 function useInView() {
   const frame = useRef<HTMLDivElement>(null)
   const [isInView, setInView] = useState(true)
@@ -65,7 +69,7 @@ function useInView() {
   return [isInView, frame] as const
 }
 
-const Evidence = memo(({ target, comparison, isLive }: SectionProps) => (
+const EvidenceSection = memo(({ target, comparison, isLive }: SectionProps) => (
   <div className="columns">
     <FrontierChart comparison={comparison} />
     <div className="stack">
@@ -75,11 +79,11 @@ const Evidence = memo(({ target, comparison, isLive }: SectionProps) => (
   </div>
 ))
 
-/** The matrix changes with every trial. It is read here, so that only the map is rendered again. */
+/** Reads the matrix, which changes with every trial, so that only the map is rendered again. */
 const MapSection = memo(({ target, comparison, isLive }: SectionProps) => {
   const matrix = useRead(target.endpoints.matrix, target.input, { subscribed: isLive })
   return (
-    <Loaded query={matrix}>{(cells) => <MapContent target={target} comparison={comparison} matrix={cells} />}</Loaded>
+    <Loaded query={matrix}>{(loaded) => <MapContent target={target} comparison={comparison} matrix={loaded} />}</Loaded>
   )
 })
 

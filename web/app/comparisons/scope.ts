@@ -6,7 +6,7 @@ import { inBenchmark, inRepository } from '../endpoints.gen.ts'
 
 export type Scope = Comparison['scope']
 
-/** A scope as the API addresses it. */
+/** The endpoints of a scope and the parameters in their paths, and the name of the scope. */
 type ScopeTarget = { endpoints: ComparisonEndpoints; params: Record<string, string>; name: string }
 
 export function toTarget(scope: Scope): ScopeTarget {
@@ -19,6 +19,7 @@ export function toTarget(scope: Scope): ScopeTarget {
 export const nameScope = (scope: Scope): string =>
   scope.kind === 'benchmark' ? `${scope.datasetOrg}/${scope.dataset}` : `${scope.owner}/${scope.name}`
 
+/** A comparison as the API addresses it. `input` names it in every call. */
 export type ComparisonTarget = ScopeTarget & { scope: Scope; input: { params: { comparisonId: string } } }
 
 export type ComparisonProps = { target: ComparisonTarget; comparison: Comparison }
@@ -36,7 +37,7 @@ export function useComparisonTarget(): ComparisonTarget {
   }, [comparisonId, datasetOrg, dataset, owner, name])
 }
 
-/** Link to a comparison. */
+/** Returns the link to a comparison. */
 export const toComparisonLink = (scope: Scope, comparisonId: string) =>
   scope.kind === 'benchmark'
     ? linkOptions({
@@ -48,7 +49,7 @@ export const toComparisonLink = (scope: Scope, comparisonId: string) =>
         params: { owner: scope.owner, name: scope.name, comparisonId },
       })
 
-/** Link to two settings of a comparison side by side. */
+/** Returns the link to the page that compares two settings, `a` and `b`. */
 export const toPairLink = (scope: Scope, comparisonId: string, search: { a?: string; b?: string }) =>
   scope.kind === 'benchmark'
     ? linkOptions({
@@ -62,7 +63,7 @@ export const toPairLink = (scope: Scope, comparisonId: string, search: { a?: str
         search,
       })
 
-/** Link to a task across the settings of a comparison. */
+/** Returns the link to the trials of a task in every setting. */
 export const toTaskLink = (scope: Scope, comparisonId: string, task: string) =>
   scope.kind === 'benchmark'
     ? linkOptions({

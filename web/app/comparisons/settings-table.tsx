@@ -5,7 +5,7 @@ import { DataTable } from '../components/data-table.tsx'
 import { Card } from '../components/page.tsx'
 import { listFrontier, nameSetting } from './text.ts'
 
-/** Settings with intervals, the most accurate first. */
+/** Lists the settings with intervals, the most accurate first. */
 export const SettingsTable = memo(({ comparison }: { comparison: Comparison }) => {
   const settings = comparison.settings.toSorted((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1))
   const frontier = listFrontier(settings)
@@ -34,7 +34,7 @@ export const SettingsTable = memo(({ comparison }: { comparison: Comparison }) =
 
 type SettingRowProps = { setting: ComparisonSetting; isOnFrontier: boolean }
 
-/** Memoized: unchanged settings stay the same objects, so one trial renders one row. */
+/** Memoized, because settings without new results stay the same objects: the end of a trial renders one row. */
 const SettingRow = memo(({ setting, isOnFrontier }: SettingRowProps) => {
   const { stats, trials, accuracy, costPerTaskUsd } = setting
   return (
@@ -44,7 +44,7 @@ const SettingRow = memo(({ setting, isOnFrontier }: SettingRowProps) => {
       </td>
       <td className="number">{accuracy === null ? '–' : percent(accuracy)}</td>
       <td>
-        <IntervalBar range={stats.ci95} value={accuracy} />
+        <IntervalBar ci95={stats.ci95} accuracy={accuracy} />
       </td>
       <td className="number">
         {setting.passed} of {setting.tasks}
@@ -62,17 +62,17 @@ const formatRank = (rank: { best: number; worst: number } | null | undefined): s
   return rank.best === rank.worst ? String(rank.best) : `${rank.best}–${rank.worst}`
 }
 
-type IntervalBarProps = { range: { low: number; high: number } | null; value: number | null }
+type IntervalBarProps = { ci95: { low: number; high: number } | null; accuracy: number | null }
 
-function IntervalBar({ range, value }: IntervalBarProps) {
-  if (!range || value === null) return <span className="small faint">from 5 tasks on</span>
+function IntervalBar({ ci95, accuracy }: IntervalBarProps) {
+  if (!ci95 || accuracy === null) return <span className="small faint">needs 5 tasks</span>
   return (
     <span className="interval">
       <span className="interval-bar" aria-hidden="true">
-        <i style={{ left: `${range.low}%`, width: `${range.high - range.low}%` }} />
-        <b style={{ left: `${value}%` }} />
+        <i style={{ left: `${ci95.low}%`, width: `${ci95.high - ci95.low}%` }} />
+        <b style={{ left: `${accuracy}%` }} />
       </span>
-      <span className="small">{formatInterval(range)}</span>
+      <span className="small">{formatInterval(ci95)}</span>
     </span>
   )
 }

@@ -32,9 +32,9 @@ export function TaskPage() {
       }
     >
       <Loaded query={comparison}>
-        {(status) => (
+        {(loaded) => (
           <Loaded query={trials}>
-            {(data) => <TaskTrials target={target} comparison={status} trials={data.trials} />}
+            {(data) => <TaskTrials target={target} comparison={loaded} trials={data.trials} />}
           </Loaded>
         )}
       </Loaded>
@@ -45,12 +45,13 @@ export function TaskPage() {
 type TaskTrialsProps = { target: ComparisonTarget; comparison: Comparison; trials: readonly ComparisonTrial[] }
 
 function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
-  const [openTrial, setOpenTrial] = useState<string>()
-  const name = createSettingNamer(comparison.settings)
-  const controls = new Set(comparison.settings.filter(isControl).map(({ id }) => id))
-  const scored = trials.filter(({ state, settingId }) => /^(passed|failed)$/.test(state) && !controls.has(settingId))
-  const passed = scored.filter(({ state }) => state === 'passed')
-  const opened = trials.find(({ id }) => id === openTrial)
+  const [openTrialId, setOpenTrialId] = useState<string>()
+  const nameOf = createSettingNamer(comparison.settings)
+  const controlIds = new Set(comparison.settings.filter(isControl).map(({ id }) => id))
+  const agentTrials = trials.filter(({ settingId }) => !controlIds.has(settingId))
+  const passed = agentTrials.filter(({ state }) => state === 'passed')
+  const failed = agentTrials.filter(({ state }) => state === 'failed')
+  const openTrial = trials.find(({ id }) => id === openTrialId)
   if (trials.length === 0) return <Empty>This comparison has no trial of the task.</Empty>
   return (
     <>
@@ -59,7 +60,7 @@ function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
           label="solved by"
           value={
             <>
-              {passed.length} <small>of {plural(scored.length, 'trial')}</small>
+              {passed.length} <small>of {plural(passed.length + failed.length, 'trial')}</small>
             </>
           }
         />
@@ -71,16 +72,16 @@ function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
             <TrialRow
               key={trial.id}
               trial={trial}
-              name={name(trial.settingId)}
-              isOpen={openTrial === trial.id}
-              onToggle={() => setOpenTrial(openTrial === trial.id ? undefined : trial.id)}
+              settingName={nameOf(trial.settingId)}
+              isOpen={openTrialId === trial.id}
+              onToggle={() => setOpenTrialId(openTrialId === trial.id ? undefined : trial.id)}
             />
           ))}
         </DataTable>
       </Card>
-      {opened && (
-        <Card title={`Changes by ${name(opened.settingId)}`}>
-          <PatchView target={target} trial={opened} label="Patch" />
+      {openTrial && (
+        <Card title={`Changes by ${nameOf(openTrial.settingId)}`}>
+          <PatchView target={target} trial={openTrial} label="Patch" />
         </Card>
       )}
     </>
@@ -92,15 +93,15 @@ function formatCheapest(passed: readonly ComparisonTrial[]): string {
   return costs.length === 0 ? '–' : usd(Math.min(...costs))
 }
 
-type TrialRowProps = { trial: ComparisonTrial; name: string; isOpen: boolean; onToggle: () => void }
+type TrialRowProps = { trial: ComparisonTrial; settingName: string; isOpen: boolean; onToggle: () => void }
 
-function TrialRow({ trial, name, isOpen, onToggle }: TrialRowProps) {
+function TrialRow({ trial, settingName, isOpen, onToggle }: TrialRowProps) {
   const { state, attempt, class: trialClass, costUsd, timings, explanation, error } = trial
   const reason = explanation ?? error ?? (state === 'failed' && trialClass ? CLASS_NAMES[trialClass] : '')
   return (
     <tr>
       <td>
-        <bdi>{name}</bdi>
+        <bdi>{settingName}</bdi>
         {attempt > 1 && <span className="small faint"> attempt {attempt}</span>}
       </td>
       <td className="verdict">
@@ -116,7 +117,7 @@ function TrialRow({ trial, name, isOpen, onToggle }: TrialRowProps) {
       <td className="number">{timings.total === null ? '–' : formatDuration(timings.total)}</td>
       <td>
         <button type="button" className="link-button" aria-expanded={isOpen} onClick={onToggle}>
-          Show<span className="hidden"> the changes of {name}</span>
+          Show<span className="hidden"> the changes of {settingName}</span>
         </button>
       </td>
     </tr>

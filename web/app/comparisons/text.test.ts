@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createShortNames } from './text.ts'
+import { createNameShortener } from './text.ts'
 
 const setting = (label: string, harness: string, reasoningLevel: string, configuration = '') => ({
   id: ['acme/model', harness, reasoningLevel, ...(configuration ? [configuration] : [])].join('|'),
@@ -10,10 +10,10 @@ const setting = (label: string, harness: string, reasoningLevel: string, configu
 
 test('short names leave out what all settings have in common', () => {
   const settings = [setting('Model', 'mini', 'high'), setting('Model', 'mini', 'low', 'rules@1')]
-  expect(settings.map(createShortNames(settings))).toEqual(['high', 'low · rules@1'])
+  expect(settings.map(createNameShortener(settings))).toEqual(['high', 'low · rules@1'])
 })
 
 test('the only setting keeps its whole name', () => {
   const settings = [setting('Model', 'mini', 'high')]
-  expect(settings.map(createShortNames(settings))).toEqual(['Model · mini · high'])
+  expect(settings.map(createNameShortener(settings))).toEqual(['Model · mini · high'])
 })

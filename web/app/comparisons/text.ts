@@ -2,26 +2,28 @@ import type { Comparison, ComparisonSetting, TrialClass } from '../../../src/com
 
 type SettingNameParts = Pick<ComparisonSetting, 'id' | 'model' | 'harness' | 'reasoningLevel'>
 
-/** Names a setting: model, harness, level, and the configuration of the harness if it has one. */
+/** Names a setting: model, harness, level, and its configuration and time limits if the id contains them. */
 export const nameSetting = (setting: SettingNameParts): string => joinParts(toParts(setting))
 
-const toParts = ({ id, model, harness, reasoningLevel }: SettingNameParts): string[] => [
-  model.label,
-  harness,
-  reasoningLevel,
-  id.split('|').slice(3).join('|'),
-]
+function toParts({ id, model, harness, reasoningLevel }: SettingNameParts): string[] {
+  const [, , , ...variants] = id.split('|')
+  return [model.label, harness, reasoningLevel, variants.join('|')]
+}
 
 const joinParts = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ')
 
-/** Returns a function that shortens the names of settings by the parts that all of them have in common. */
-export function createShortNames(settings: readonly SettingNameParts[]): (setting: SettingNameParts) => string {
-  const all = settings.map(toParts)
-  const isShared = all[0]?.map((part, index) => all.every((parts) => parts[index] === part)) ?? []
-  return (setting) => joinParts(toParts(setting).filter((_, index) => !isShared[index])) || nameSetting(setting)
+/** Returns a function that names a setting without the parts that all settings have in common. */
+export function createNameShortener(settings: readonly SettingNameParts[]): (setting: SettingNameParts) => string {
+  const partsOfSettings = settings.map(toParts)
+  const isShared =
+    partsOfSettings[0]?.map((part, index) => partsOfSettings.every((parts) => parts[index] === part)) ?? []
+  return (setting) => {
+    const distinctParts = toParts(setting).filter((_, index) => !isShared[index])
+    return joinParts(distinctParts) || nameSetting(setting)
+  }
 }
 
-/** Returns the most accurate setting. The reference solution and the no-op are controls, not candidates. */
+/** Returns the most accurate setting, the first of several. Controls are left out. */
 export function findLeader({ settings }: Comparison): ComparisonSetting | undefined {
   let leader: ComparisonSetting | undefined
   for (const setting of settings)
@@ -32,25 +34,26 @@ export function findLeader({ settings }: Comparison): ComparisonSetting | undefi
 
 /** Returns the ids of settings that no other setting beats on both cost and accuracy, the cheapest first. */
 export function listFrontier(settings: readonly ComparisonSetting[]): string[] {
-  const points = settings.flatMap(({ id, accuracy, costPerTaskUsd: cost, ...rest }) =>
-    accuracy === null || cost === null || rest.provider === 'none' ? [] : [{ id, accuracy, cost }],
-  )
+  const points = settings.flatMap((setting) => {
+    const { id, accuracy, costPerTaskUsd: cost } = setting
+    return accuracy === null || cost === null || isControl(setting) ? [] : [{ id, accuracy, cost }]
+  })
   return points
-    .filter(
-      (point) =>
-        !points.some(
-          ({ accuracy, cost }) =>
-            accuracy >= point.accuracy && cost <= point.cost && (accuracy > point.accuracy || cost < point.cost),
-        ),
-    )
+    .filter((point) => !points.some((other) => beats(other, point)))
     .toSorted((a, b) => a.cost - b.cost || b.accuracy - a.accuracy)
     .map(({ id }) => id)
 }
 
-/** Returns true for settings without a model. */
+type CostPoint = { accuracy: number; cost: number }
+
+/** Returns true if `a` is at least as accurate and as cheap as `b`, and better in one of the two. */
+const beats = (a: CostPoint, b: CostPoint): boolean =>
+  a.accuracy >= b.accuracy && a.cost <= b.cost && (a.accuracy > b.accuracy || a.cost < b.cost)
+
+/** Returns true for the reference solution and the no-op, which use no model. */
 export const isControl = ({ provider }: ComparisonSetting): boolean => provider === 'none'
 
-/** Returns a function that names settings by id. Unknown ids are their own name. */
+/** Returns a function that names a setting by its id. It returns an unknown id unchanged. */
 export function createSettingNamer(settings: readonly ComparisonSetting[]): (id: string) => string {
   const byId = new Map(settings.map((setting) => [setting.id, setting]))
   return (id) => {
@@ -76,6 +79,7 @@ export const STATE_NAMES: Record<Comparison['state'], string> = {
   canceled: 'canceled',
 }
 
+/** Names of the classes of trials that did not pass. */
 export const CLASS_NAMES: Record<TrialClass, string> = {
   verified: 'Tests failed',
   agent_timeout: 'Timed out',
@@ -89,7 +93,7 @@ export const CLASS_NAMES: Record<TrialClass, string> = {
   operator_error: 'Configuration of the service',
 }
 
-/** Verdicts about the first setting of a pair. */
+/** Names of the verdicts about the first setting of a pair. */
 export const VERDICT_NAMES = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
 
 /** Describes how many trials run in parallel and what limits their number. */

@@ -1,12 +1,13 @@
-import { type KeyboardEvent, type MouseEvent, memo, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, type MouseEvent, memo, useMemo, useRef, useState } from 'react'
 import type { ComparisonMatrix, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { percent } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
 import { useDelayed } from '../components/use-delayed.ts'
-import { type MapCell, ROW_PX, toColumnWidth } from './draw-map.ts'
+import { useWidth } from '../components/use-width.ts'
+import { type MapCell, ROW_PX, toColumnPx } from './draw-map.ts'
 import { groupTasks, orderSettings, orderTasks, type TaskOrder, toCell } from './map-model.ts'
 import { MapTiles } from './map-tiles.tsx'
-import { createShortNames, isControl, nameSetting } from './text.ts'
+import { createNameShortener, isControl, nameSetting } from './text.ts'
 
 type TrialMapProps = {
   matrix: ComparisonMatrix
@@ -17,17 +18,12 @@ type TrialMapProps = {
   onOpen: (cell: MapCell) => void
 }
 
-/** Tasks × settings. Drawn on a few canvases, so that 300 × 60 cells cost few elements. */
+/** Draws tasks × settings on a few canvases: an element per cell would be slow for maps of 300 × 60 cells. */
 export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: TrialMapProps) {
   const [order, setOrder] = useState<TaskOrder>('difficulty')
-  // The ids keep their identity while trials change.
   const { settings: settingIds } = matrix
-  const controls = settings.flatMap((setting) => (isControl(setting) ? setting.id : [])).join('\n')
-  const countedSettings = useMemo(() => {
-    const ids = new Set(controls.split('\n'))
-    return settingIds.flatMap((id, position) => (ids.has(id) ? [] : [position]))
-  }, [settingIds, controls])
-  // The order is updated with a delay: cells that move with every trial are unreadable, and all of them are drawn again.
+  const countedSettings = useCountedSettings(settingIds, settings)
+  // The order is updated with a delay: cells that move with every trial cannot be read, and moving them redraws the map.
   const delayedMatrix = useDelayed(matrix, ORDER_DELAY_MS)
   const orderMatrix = delayedMatrix.tasks.length === matrix.tasks.length ? delayedMatrix : matrix
   const delayedSettings = useDelayed(settings, ORDER_DELAY_MS)
@@ -36,7 +32,7 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     const accuracy = new Map(delayedSettings.map((setting) => [setting.id, setting.accuracy]))
     return orderSettings(settingIds, (id) => accuracy.get(id) ?? null)
   }, [settingIds, delayedSettings])
-  const names = useNames(settings)
+  const names = useSettingNames(settings)
   const isGrouped = order === 'difficulty'
   return (
     <Card
@@ -81,6 +77,20 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
 /** Delay after which rows and columns are ordered by new results. */
 const ORDER_DELAY_MS = 5000
 
+/** Returns the positions of all settings except the controls. */
+function useCountedSettings(settingIds: readonly string[], settings: readonly ComparisonSetting[]): number[] {
+  const controls = settings.filter(isControl).map(({ id }) => id)
+  // Settings are new objects whenever results change. The joined ids stay the same, and so does the memoized list.
+  const joinedControls = controls.join('\n')
+  return useMemo(() => {
+    const controlIds = new Set(joinedControls.split('\n'))
+    return settingIds.flatMap((id, position) => (controlIds.has(id) ? [] : [position]))
+  }, [settingIds, joinedControls])
+}
+
+/** Width of the map until the browser has laid out the page. */
+const WIDTH_INITIAL_PX = 800
+
 const LEGEND = ['passed', 'failed', 'running', 'errored', 'queued'] as const
 
 const MapLegend = memo(() => (
@@ -101,36 +111,36 @@ type RowLabelsProps = {
   isGrouped: boolean
 }
 
-/** Names the rows. A change of a trial alone does not render them again. */
+/** Names the rows. Memoized, so that a change of a trial does not render them again. */
 const RowLabels = memo(({ rows, settingIds, settings, names, isGrouped }: RowLabelsProps) => {
   const byId = new Map(settings.map((setting) => [setting.id, setting]))
   return (
     <ol className={isGrouped ? 'map-rows grouped' : 'map-rows'}>
       {rows.map((position) => {
         const id = settingIds[position] ?? ''
-        const { name, full } = names.get(id) ?? { name: id, full: id }
-        return <RowLabel key={id} name={name} full={full} accuracy={byId.get(id)?.accuracy ?? null} />
+        const { short, full } = names.get(id) ?? { short: id, full: id }
+        return <RowLabel key={id} name={short} fullName={full} accuracy={byId.get(id)?.accuracy ?? null} />
       })}
     </ol>
   )
 })
 
-type SettingNames = ReadonlyMap<string, { name: string; full: string }>
+type SettingNames = ReadonlyMap<string, { short: string; full: string }>
 
-/** Returns short and full names by id. The settings of a comparison do not change; only their results do. */
-function useNames(settings: readonly ComparisonSetting[]): SettingNames {
+/** Returns short and full names by id. The settings of a comparison do not change, only their results do. */
+function useSettingNames(settings: readonly ComparisonSetting[]): SettingNames {
   // biome-ignore lint/correctness/useExhaustiveDependencies: results do not change names
   return useMemo(() => {
-    const shorten = createShortNames(settings)
-    return new Map(settings.map((setting) => [setting.id, { name: shorten(setting), full: nameSetting(setting) }]))
+    const shorten = createNameShortener(settings)
+    return new Map(settings.map((setting) => [setting.id, { short: shorten(setting), full: nameSetting(setting) }]))
   }, [settings.length])
 }
 
-type RowLabelProps = { name: string; full: string; accuracy: number | null }
+type RowLabelProps = { name: string; fullName: string; accuracy: number | null }
 
-const RowLabel = memo(({ name, full, accuracy }: RowLabelProps) => (
+const RowLabel = memo(({ name, fullName, accuracy }: RowLabelProps) => (
   <li>
-    <bdi className="name" title={full}>
+    <bdi className="name" title={fullName}>
       {name}
     </bdi>
     <b>
@@ -143,47 +153,54 @@ type MapCellsProps = Omit<TrialMapProps, 'settings'> & {
   names: SettingNames
   /** The matrix whose results determine the order of the columns. */
   orderMatrix: ComparisonMatrix
+  /** Position in the matrix of the setting of each row. */
   rows: readonly number[]
+  /** Position in the matrix of the task of each column. */
   columns: readonly number[]
   isGrouped: boolean
-  /** Positions of the settings that decide how difficult a task is. */
+  /** Positions of the settings that determine how difficult a task is. */
   countedSettings: readonly number[]
 }
 
-/** Columns and rows that a key moves the selection by. The selection stays within the map. */
-const KEY_STEPS: Record<string, [number, number]> = {
+/** More than the number of columns of any map. The selection stops at the edge. */
+const TO_EDGE = 1e6
+
+/** Number of columns and rows by which a key moves the selection. */
+const KEY_STEPS: Record<string, [columns: number, rows: number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
   ArrowUp: [0, -1],
   ArrowDown: [0, 1],
-  Home: [-1e6, 0],
-  End: [1e6, 0],
+  Home: [-TO_EDGE, 0],
+  End: [TO_EDGE, 0],
 }
 
-/** Memoized: new results of settings alone do not render the cells again. */
+/** Shows the cells and moves the selection. Memoized, so that new results of settings do not render the cells again. */
 const MapCells = memo((props: MapCellsProps) => {
   const { matrix, orderMatrix, rows, columns, selected, onSelect, onOpen, names, isGrouped, countedSettings } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const space = useRef<HTMLDivElement>(null)
-  const columnPx = toColumnWidth(useWidth(scroller), columns.length)
+  const cellArea = useRef<HTMLDivElement>(null)
+  const columnPx = toColumnPx(useWidth(scroller, WIDTH_INITIAL_PX), columns.length)
   const headPx = isGrouped ? ROW_PX : 0
   const select = (column: number, row: number) => {
-    const [task, setting] = [columns[clamp(column, columns.length)], rows[clamp(row, rows.length)]]
+    const shownColumn = clampIndex(column, columns.length)
+    const [task, setting] = [columns[shownColumn], rows[clampIndex(row, rows.length)]]
     if (task === undefined || setting === undefined) return
     onSelect({ task, setting })
-    revealColumn(scroller.current, clamp(column, columns.length) * columnPx, columnPx)
+    scrollIntoView(scroller.current, shownColumn * columnPx, columnPx)
   }
-  const [column, row] = selected ? [columns.indexOf(selected.task), rows.indexOf(selected.setting)] : [-1, -1]
+  const selectedColumn = selected ? columns.indexOf(selected.task) : -1
+  const selectedRow = selected ? rows.indexOf(selected.setting) : -1
   const handleKey = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && selected) return onOpen(selected)
-    const step = KEY_STEPS[event.key]
-    if (!step) return
+    const [columnStep, rowStep] = KEY_STEPS[event.key] ?? [0, 0]
+    if (columnStep === 0 && rowStep === 0) return
     event.preventDefault()
-    if (selected) select(column + step[0], row + step[1])
+    if (selected) select(selectedColumn + columnStep, selectedRow + rowStep)
     else select(0, 0)
   }
   const handleClick = (event: MouseEvent) => {
-    const box = space.current?.getBoundingClientRect()
+    const box = cellArea.current?.getBoundingClientRect()
     if (!box) return
     select(Math.floor((event.clientX - box.left) / columnPx), Math.floor((event.clientY - box.top - headPx) / ROW_PX))
   }
@@ -201,7 +218,7 @@ const MapCells = memo((props: MapCellsProps) => {
       onDoubleClick={() => selected && onOpen(selected)}
     >
       <div
-        ref={space}
+        ref={cellArea}
         className="map-space"
         style={{ width: columns.length * columnPx, height: headPx + rows.length * ROW_PX }}
       >
@@ -209,11 +226,8 @@ const MapCells = memo((props: MapCellsProps) => {
           <GroupLabels matrix={orderMatrix} columns={columns} countedSettings={countedSettings} columnPx={columnPx} />
         )}
         <MapTiles matrix={matrix} columns={columns} rows={rows} columnPx={columnPx} top={headPx} scroller={scroller} />
-        {column >= 0 && row >= 0 && (
-          <span
-            className="map-selected"
-            style={{ left: column * columnPx, top: headPx + row * ROW_PX, width: columnPx, height: ROW_PX - 1 }}
-          />
+        {selectedColumn >= 0 && selectedRow >= 0 && (
+          <SelectionFrame left={selectedColumn * columnPx} top={headPx + selectedRow * ROW_PX} width={columnPx} />
         )}
       </div>
       <p id="map-cell" className="hidden" aria-live="polite">
@@ -223,6 +237,11 @@ const MapCells = memo((props: MapCellsProps) => {
   )
 })
 
+const SelectionFrame = ({ left, top, width }: { left: number; top: number; width: number }) => (
+  <span className="map-selected" style={{ left, top, width, height: ROW_PX - 1 }} />
+)
+
+/** Width of an average character. A label that does not fit into its group is left out. */
 const CHARACTER_PX = 6
 
 type GroupLabelsProps = Pick<MapCellsProps, 'matrix' | 'columns' | 'countedSettings'> & { columnPx: number }
@@ -239,11 +258,13 @@ function GroupLabels({ matrix, columns, countedSettings, columnPx }: GroupLabels
   )
 }
 
-const clamp = (value: number, length: number): number => Math.max(0, Math.min(length - 1, value))
+/** Returns the index of a list with `length` entries that is closest to `index`. */
+const clampIndex = (index: number, length: number): number => Math.max(0, Math.min(length - 1, index))
 
-function revealColumn(scroller: HTMLDivElement | null, left: number, width: number): void {
+/** Scrolls horizontally until a column is visible. */
+function scrollIntoView(scroller: HTMLDivElement | null, left: number, columnPx: number): void {
   if (!scroller) return
-  const right = left + width
+  const right = left + columnPx
   if (left < scroller.scrollLeft) scroller.scrollLeft = left
   if (right > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = right - scroller.clientWidth
 }
@@ -252,17 +273,4 @@ function describeCell(matrix: ComparisonMatrix, names: SettingNames, { task, set
   const { state } = toCell(matrix, task, setting)
   const name = names.get(matrix.settings[setting] ?? '')?.full
   return `${matrix.tasks[task]?.name ?? ''} · ${name}: ${state === 'mixed' ? 'some attempts passed' : state}`
-}
-
-/** Returns the width of an element, updated when it changes. */
-function useWidth(ref: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(800)
-  useEffect(() => {
-    const element = ref.current
-    if (!element) return
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth))
-    observer.observe(element)
-    return () => observer.disconnect()
-  }, [ref])
-  return width
 }
