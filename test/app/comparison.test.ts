@@ -102,6 +102,23 @@ describe('a comparison', () => {
     await settings.getByRole('row', { name: /5 of 5/ }).waitFor()
   })
 
+  test('shows how the trial of the selected cell ended, without a reload', async () => {
+    const opening = Promise.withResolvers<void>()
+    gate = { trials: 0, opened: opening.promise }
+    const { body } = await create()
+    await using opened = await open(pathOf(body.id))
+    const { page } = opened
+    const worked = lab.work()
+    await page.locator('.activity li', { hasText: 'started' }).first().waitFor()
+    await page.getByRole('application').focus()
+    await page.keyboard.press('ArrowRight')
+    await page.locator('.cell-card', { hasText: /Attempt 1 (queued|running)/ }).waitFor()
+    opening.resolve()
+    gate = undefined
+    await worked
+    await page.locator('.cell-card', { hasText: /Attempt 1 (passed|failed)/ }).waitFor()
+  })
+
   test('its map is read with the keyboard, and text of agents is shown, never executed', async () => {
     const { body } = await create()
     await lab.work()
