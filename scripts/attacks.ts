@@ -22,53 +22,62 @@ import { TOOLS_IMAGE, toolsRootfs } from '../test/support/trials/tools-image.ts'
 import { openTrialRunner, SANDBOXES, type SandboxName } from '../test/support/trials/trial-runner.ts'
 import { ROOT } from './files.ts'
 
-// Calibrates the attacked tasks, tries every attack in every mode and sandbox, and writes docs/attacks.md. Arguments are
-// names of sandboxes, whose sections are replaced in the existing page. `--tasks a,b` tries only these tasks and writes
-// their rows into the existing page. Kubernetes is one of the sandboxes if ASSAY_TEST_KUBECONFIG names a cluster that has the images
-// debian:bookworm-slim, node:24-bookworm-slim and assay-tests/tools:1.
+// Calibrates the attacked tasks, tries every attack in every verify mode and sandbox, and writes docs/attacks.md. Arguments
+// are names of sandboxes: only these are tried, and their sections are replaced in the existing page. `--tasks a,b` tries
+// only these tasks and writes their rows into the existing page. Kubernetes is one of the sandboxes if
+// ASSAY_TEST_KUBECONFIG names a cluster that has the images debian:bookworm-slim, node:24-bookworm-slim and
+// assay-tests/tools:1.
 
-/** Repetitions of an attack that may be a race. Others are tried once. */
-const TRIES = 3
-/** Trials at the same time in a cluster, where a trial mostly waits for pods. */
+/** Number of times that an attack is tried if it may be a race. Other attacks are tried once. */
+const RACE_TRIES = 3
+/** Number of attacks that are tried at the same time in a cluster, where a trial mostly waits for pods. */
 const PARALLEL_IN_CLUSTER = 6
 
-type AttackBench = Awaited<ReturnType<typeof openTrialRunner>>
+type TrialRunner = Awaited<ReturnType<typeof openTrialRunner>>
+/** Result of an attack in one verify mode. Undefined if the reference solution does not pass in the mode. */
 type AttackCell = { wins: number; tries: number } | undefined
+/** Results of an attack, one cell per verify mode. */
 type AttackRow = { attack: Attack; cells: AttackCell[] }
 type CalibratedTask = {
   name: string
   weakness: string | null
   mode: VerifyMode
   strength: VerifierStrength
+  /** Names of the known cheats that pass. */
   winners: string[]
 }
 type SandboxResult = { isolation: string; rows: AttackRow[]; tasks: CalibratedTask[] }
 
 type TaskFilter = (task: AttackedTask) => boolean
 
-async function tryAll(name: SandboxName, isWanted: TaskFilter): Promise<SandboxResult> {
-  const isChosen: TaskFilter = (task) => isWanted(task) && (name !== 'kubernetes' || !BUILT_TASKS.has(task))
-  const tools = { name: TOOLS_IMAGE, rootfs: toolsRootfs }
-  const images = TOOL_TASKS.some(isChosen) ? [tools] : []
-  await using bench = await openTrialRunner(name, { images })
-  await using local = name === 'kubernetes' ? await openTrialRunner('bwrap', { images }) : undefined
-  const folderOf = writeOnce(writeAttackedTasks(bench.folder))
-  const { isolation } = await bench.provider.selfTest()
-  const parallel = name === 'kubernetes' ? PARALLEL_IN_CLUSTER : 1
-  const variants = ALL_TASKS.filter(isChosen).flatMap((task) =>
+/** Calibrates the tasks and tries all attacks on them in one sandbox. */
+async function tryAttacks(name: SandboxName, isChosenTask: TaskFilter): Promise<SandboxResult> {
+  const isKubernetes = name === 'kubernetes'
+  // Kubernetes builds no images.
+  const isTried: TaskFilter = (task) => isChosenTask(task) && !(isKubernetes && BUILT_TASKS.has(task))
+  const toolsImage = { name: TOOLS_IMAGE, rootfs: toolsRootfs }
+  const images = TOOL_TASKS.some(isTried) ? [toolsImage] : []
+  await using runner = await openTrialRunner(name, { images })
+  // Calibration takes about a hundred trials, which would take long in a cluster.
+  await using localRunner = isKubernetes ? await openTrialRunner('bwrap', { images }) : undefined
+  const folderOf = writeOnce(writeAttackedTasks(runner.folder))
+  const { isolation } = await runner.provider.selfTest()
+  const parallel = isKubernetes ? PARALLEL_IN_CLUSTER : 1
+  const variants = ALL_TASKS.filter(isTried).flatMap((task) =>
     (hasGrader(task) ? [false, true] : [false]).map((isGraded) => ({ task, isGraded })),
   )
   const tasks: CalibratedTask[] = []
   for (const { task, isGraded } of variants) {
-    const marked = await mark(local ?? bench, folderOf(task, isGraded), task, isGraded)
-    process.stdout.write(`${name}: task ${marked.name}: ${marked.mode} ${marked.strength} ${marked.winners}\n`)
-    tasks.push(marked)
+    const calibrated = await calibrateTask(localRunner ?? runner, folderOf(task, isGraded), task, isGraded)
+    const { mode, strength, winners } = calibrated
+    process.stdout.write(`${name}: task ${calibrated.name}: ${mode} ${strength} ${winners}\n`)
+    tasks.push(calibrated)
   }
-  const attacks = ATTACKS.filter(({ task }) => isChosen(task))
+  const attacks = ATTACKS.filter(({ task }) => isTried(task))
   const rows = await mapParallel(attacks, parallel, async (attack) => {
     const cells: AttackCell[] = []
-    for (const mode of VERIFY_MODES) cells.push(await tryAttack(bench, folderOf, attack, mode))
-    process.stdout.write(`${name}: ${attack.name}: ${cells.map(show).join(' ')}\n`)
+    for (const mode of VERIFY_MODES) cells.push(await tryAttack(runner, folderOf, attack, mode))
+    process.stdout.write(`${name}: ${attack.name}: ${cells.map(formatCell).join(' ')}\n`)
     return { attack, cells }
   })
   return { isolation, rows, tasks }
@@ -76,7 +85,7 @@ async function tryAll(name: SandboxName, isWanted: TaskFilter): Promise<SandboxR
 
 type FolderOf = ReturnType<typeof writeAttackedTasks>
 
-/** Writes a task when it is first needed, because another trial may be reading its files later. */
+/** Writes each task only once, because another trial may be reading its files when it is needed again. */
 function writeOnce(write: FolderOf): FolderOf {
   const written = new Map<string, string>()
   return (task, isGraded) => {
@@ -98,63 +107,64 @@ async function mapParallel<T, R>(items: readonly T[], parallel: number, map: (it
   return results
 }
 
-const newOutputFolder = ({ folder }: AttackBench): string => mkdtempSync(join(folder, 'output-'))
+const createOutputFolder = ({ folder }: TrialRunner): string => mkdtempSync(join(folder, 'output-'))
 
 const ALL_TASKS: readonly AttackedTask[] = [...PLAIN_TASKS, ...TOOL_TASKS]
 
 const hasGrader = (task: AttackedTask): boolean => task === 'hello' || task === 'answer'
 
-async function mark(
-  bench: AttackBench,
+async function calibrateTask(
+  runner: TrialRunner,
   folder: string,
   task: AttackedTask,
   isGraded: boolean,
 ): Promise<CalibratedTask> {
-  const { task: read, digest } = await readTask(await openFolderSource(folder))
+  const { task: parsedTask, digest } = await readTask(await openFolderSource(folder))
   const signal = new AbortController().signal
-  const found = await calibrate(bench.provider, {
-    task: read,
+  const calibration = await calibrate(runner.provider, {
+    task: parsedTask,
     digest,
     folder,
     variables: {},
     signal,
     onPhase: () => {},
-    outputFolder: newOutputFolder(bench),
+    outputFolder: createOutputFolder(runner),
   })
   const name = isGraded ? `${task}, with a grader` : task
-  if (found.kind === 'unfit') throw new Error(`The task ${name} cannot be calibrated: ${found.reason}`)
-  const { mode, strength, winners, weakness } = found
+  if (calibration.kind === 'unfit') throw new Error(`The task ${name} cannot be calibrated: ${calibration.reason}`)
+  const { mode, strength, winners, weakness } = calibration
   return { name, mode, strength, winners, weakness }
 }
 
-/** Returns undefined if the reference solution does not pass in this mode. */
+/** Tries an attack in one verify mode. Throws if a trial ends without a verdict. */
 async function tryAttack(
-  bench: AttackBench,
+  runner: TrialRunner,
   folderOf: FolderOf,
   { name, task, line, wins: expected }: Attack,
   mode: VerifyMode,
 ): Promise<AttackCell> {
   if (mode !== 'shared-live' && expected[mode] === undefined) return undefined
   const isRace = mode === 'shared-live' ? name.includes('daemon') : expected[mode] === 'race'
-  const tries = isRace ? TRIES : 1
+  const tries = isRace ? RACE_TRIES : 1
   let wins = 0
-  for (let n = 0; n < tries; n += 1) {
+  for (let attempt = 0; attempt < tries; attempt += 1) {
     const folder = folderOf(task, mode === 'grader')
-    const options = { isProven: true, outputFolder: newOutputFolder(bench) }
-    const { state, error } = await bench.run(folder, createCommandHarness(line), mode, options)
-    if (state === 'errored') throw new Error(`The attack was not counted: ${error}`)
+    const options = { isProven: true, outputFolder: createOutputFolder(runner) }
+    const { state, error } = await runner.run(folder, createCommandHarness(line), mode, options)
+    if (state === 'errored') throw new Error(`The attack ${name} ended without a verdict: ${error}`)
     if (state === 'passed') wins += 1
   }
   return { wins, tries }
 }
 
-function show(cell: AttackCell): string {
+function formatCell(cell: AttackCell): string {
   if (!cell) return '–'
   const { wins, tries } = cell
   if (wins === 0) return '0'
   return wins === tries ? '**1**' : `**${wins}/${tries}**`
 }
 
+/** An attack on a task that is not weak, in the mode that calibration chose. */
 type TrustedAttack = { attack: Attack; taskName: string; mode: VerifyMode; wins: number }
 
 /** Lists attacks on tasks that calibration did not mark as weak, in the mode that it chose. */
@@ -171,8 +181,8 @@ function listTrustedAttacks({ rows, tasks }: SandboxResult): TrustedAttack[] {
     )
 }
 
-/** Attacks that win in the mode of a task that calibration did not mark as weak. There must be none. */
-const unmarkedWins = (result: SandboxResult): string[] =>
+/** Lists attacks that win although calibration did not mark the task as weak. There must be none. */
+const listUnmarkedWins = (result: SandboxResult): string[] =>
   listTrustedAttacks(result)
     .filter(({ wins }) => wins > 0)
     .map(({ attack, taskName, mode }) => `${attack.name} (${taskName}, mode ${mode})`)
@@ -183,66 +193,68 @@ const ATTACK_HEAD = [
   `|---|---|${VERIFY_MODES.map(() => '---|').join('')}`,
 ]
 
-const taskLines = ({ tasks }: SandboxResult): string[] =>
+const renderTaskRows = ({ tasks }: SandboxResult): string[] =>
   tasks.map(
     ({ name, mode, strength, winners, weakness }) =>
       `| ${name} | \`${mode}\` | ${strength} | ${winners.length === 0 ? 'none' : winners.join(', ')} | ${weakness ?? 'none'} |`,
   )
 
-const attackLines = ({ rows }: SandboxResult): string[] =>
-  rows.map(({ attack, cells }) => `| ${attack.name} | ${attack.task} | ${cells.map(show).join(' | ')} |`)
+const renderAttackRows = ({ rows }: SandboxResult): string[] =>
+  rows.map(({ attack, cells }) => `| ${attack.name} | ${attack.task} | ${cells.map(formatCell).join(' | ')} |`)
 
-const section = (result: SandboxResult): string =>
+const renderSection = (result: SandboxResult): string =>
   [
     `## ${result.isolation}`,
     '',
     `Tried at commit ${commit}, on ${today}.`,
     '',
     ...TASK_HEAD,
-    ...taskLines(result),
+    ...renderTaskRows(result),
     '',
     ...ATTACK_HEAD,
-    ...attackLines(result),
+    ...renderAttackRows(result),
   ].join('\n')
 
 const KIND_ROWS = ALL_TASKS.map((task) => `| ${task} | ${TASK_KINDS[task]} |`)
 
-const HELD = 'Verdicts held: RESULT'
+/** Line of the template that is replaced by the summary. */
+const SUMMARY_PLACEHOLDER = 'Verdicts held: RESULT'
 
 /** Counts in the tables of a page how many attacks failed on tasks that are not weak. */
 function summarise(page: string): string {
   const sections = page.split(/\n(?=## )/).filter((text) => text.includes(ATTACK_HEAD[0] ?? ''))
-  const rows = (text: string) => text.split('\n').map((line) => line.slice(2, -2).split(' | '))
+  const readRows = (text: string) => text.split('\n').map((line) => line.slice(2, -2).split(' | '))
   const counts = sections.map((text) => {
     const [taskTable = '', attackTable = ''] = text.split(ATTACK_HEAD[0] ?? '')
-    const tasks = rows(taskTable).filter(([, mode]) => VERIFY_MODES.some((each) => mode === `\`${each}\``))
+    const tasks = readRows(taskTable).filter(([, mode]) => VERIFY_MODES.some((each) => mode === `\`${each}\``))
     const trusted = tasks.filter(([, , strength]) => strength !== 'weak')
     const tried = trusted.flatMap(([name, mode]) => {
       const column = 2 + VERIFY_MODES.findIndex((each) => mode === `\`${each}\``)
-      return rows(attackTable).filter((cells) => cells[1] === name?.split(',')[0] && cells[column] !== '–')
+      return readRows(attackTable).filter((cells) => cells[1] === name?.split(',')[0] && cells[column] !== '–')
     })
     return { tasks: tasks.length, trusted: trusted.length, tried: tried.length }
   })
-  const tried = counts.reduce((sum, count) => sum + count.tried, 0)
+  const attackCount = counts.reduce((sum, { tried }) => sum + tried, 0)
   const [first] = counts
-  return `Verdicts held: all ${tried} attacks on tasks that calibration does not mark as weak failed. These are ${first?.trusted} of ${first?.tasks} tasks, attacked in ${counts.length} sandboxes.`
+  return `Verdicts held: all ${attackCount} attacks on tasks that calibration does not mark as weak failed. These are ${first?.trusted} of ${first?.tasks} tasks, attacked in ${counts.length} sandboxes.`
 }
 
-/** Writes new rows into an existing page. Rows that it has are replaced; others are put where the whole page has them. */
-function mergePage(page: string, added: readonly SandboxResult[]): string {
+/** Writes the rows of results into an existing page: replaces rows of the same task or attack and adds the others. */
+function mergePage(page: string, results: readonly SandboxResult[]): string {
   const [head = '', ...sections] = page.split(/\n(?=## )/)
   const merged = sections.map((text) => {
     if (text.startsWith('## How to read')) return mergeRows(text, KIND_ROWS, ALL_TASKS)
-    const result = added.find(({ isolation }) => text.startsWith(`## ${isolation}\n`))
+    const result = results.find(({ isolation }) => text.startsWith(`## ${isolation}\n`))
     if (!result) return text
     const names = ALL_TASKS.flatMap((task) => [task, `${task}, with a grader`])
     const [tasks = '', attacks = ''] = text.split(/\n\n(?=\| attack )/)
     const attackNames = ATTACKS.map(({ name }) => name)
-    return [mergeRows(tasks, taskLines(result), names), mergeRows(attacks, attackLines(result), attackNames)].join(
-      '\n\n',
-    )
+    return [
+      mergeRows(tasks, renderTaskRows(result), names),
+      mergeRows(attacks, renderAttackRows(result), attackNames),
+    ].join('\n\n')
   })
-  const note = `Rows of ${added[0]?.tasks.map(({ name }) => name).join(', ')} were tried on ${today}.`
+  const note = `Rows of ${results[0]?.tasks.map(({ name }) => name).join(', ')} were tried on ${today}.`
   const text = [head, ...merged]
     .join('\n')
     .trimEnd()
@@ -250,50 +262,54 @@ function mergePage(page: string, added: readonly SandboxResult[]): string {
   return text.replace(/^Verdicts held: .*$/m, summarise(text))
 }
 
-/** Replaces the sections of these sandboxes in an existing page, and adds those that it does not have. */
+/** Replaces the sections of the tried sandboxes in an existing page, and adds missing sections. */
 function replaceSections(page: string, results: readonly SandboxResult[]): string {
   const sections = page.trimEnd().split(/\n\n(?=## )/)
-  const last = sections.pop() ?? ''
+  const lastSection = sections.pop() ?? ''
   for (const result of results) {
     const index = sections.findIndex((text) => text.startsWith(`## ${result.isolation}\n`))
-    sections.splice(index < 0 ? sections.length : index, index < 0 ? 0 : 1, section(result))
+    if (index < 0) sections.push(renderSection(result))
+    else sections[index] = renderSection(result)
   }
-  const text = [...sections, last, ''].join('\n\n').replace(/\n+$/, '\n')
+  const text = [...sections, lastSection, ''].join('\n\n').replace(/\n+$/, '\n')
   return text.replace(/^Verdicts held: .*$/m, summarise(text))
 }
 
-/** Merges the rows of the last table of a text, in the order of their names. */
+/** Merges rows into the table of a text, in the order of `names`, which are the contents of the first column. */
 function mergeRows(text: string, rows: readonly string[], names: readonly string[]): string {
   const nameOf = (row: string): string => row.split(' | ')[0]?.replace(/^\| /, '') ?? ''
   const isRow = (line: string): boolean => line.startsWith('| ') && names.includes(nameOf(line))
   const lines = text.split('\n')
-  const byName = new Map([...lines.filter(isRow), ...rows].map((row) => [nameOf(row), row]))
-  const table = names.flatMap((name) => byName.get(name) ?? [])
-  const first = lines.findIndex(isRow)
-  return [...lines.slice(0, first), ...table, ...lines.slice(first).filter((line) => !isRow(line))].join('\n')
+  const rowsByName = new Map([...lines.filter(isRow), ...rows].map((row) => [nameOf(row), row]))
+  const table = names.flatMap((name) => rowsByName.get(name) ?? [])
+  const firstRow = lines.findIndex(isRow)
+  return [...lines.slice(0, firstRow), ...table, ...lines.slice(firstRow).filter((line) => !isRow(line))].join('\n')
 }
 
-const { values, positionals: chosen } = parseArgs({ allowPositionals: true, options: { tasks: { type: 'string' } } })
+const { values, positionals: chosenSandboxes } = parseArgs({
+  allowPositionals: true,
+  options: { tasks: { type: 'string' } },
+})
 const chosenTasks = values.tasks?.split(',')
 const isChosenTask: TaskFilter = (task) => chosenTasks?.includes(task) ?? true
 const available: SandboxName[] = [...SANDBOXES, ...(testKubeconfig === undefined ? [] : ['kubernetes' as const])]
-const sandboxNames = available.filter((name) => chosen.length === 0 || chosen.includes(name))
+const sandboxNames = available.filter((name) => chosenSandboxes.length === 0 || chosenSandboxes.includes(name))
 const today = new Date().toISOString().slice(0, 10)
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
 const results: SandboxResult[] = []
-if (chosenTasks) for (const name of sandboxNames) results.push(await tryAll(name, isChosenTask))
-else results.push(...(await Promise.all(sandboxNames.map((name) => tryAll(name, isChosenTask)))))
-const unmarked = results.flatMap((result) => unmarkedWins(result).map((win) => `${result.isolation}: ${win}`))
+if (chosenTasks) for (const name of sandboxNames) results.push(await tryAttacks(name, isChosenTask))
+else results.push(...(await Promise.all(sandboxNames.map((name) => tryAttacks(name, isChosenTask)))))
+const unmarkedWins = results.flatMap((result) => listUnmarkedWins(result).map((win) => `${result.isolation}: ${win}`))
 
 const tables = `# Attacks on the verdict
 
-${HELD}
+${SUMMARY_PLACEHOLDER}
 
 Each attack is an agent that does not solve its task and tries to pass all the same. The attacks run in every sandbox and in every verify mode in which the task can be solved.
 
 ## How to read the tables
 
-The first table of each sandbox lists the attacked tasks: the verify mode that calibration chose, the strength that it assigned, the cheats that won, and why the files of the task do not show that its tests only read. The second table lists the attacks. A cell shows how often the attack passed: \`0\` means never, **1** means always, and **n/${TRIES}** means n of ${TRIES} tries. Attacks that may be a race are tried ${TRIES} times, the others once. A dash means that the task has no solution in that mode. An attack that does not pass counts as failed; none of them is excluded from the results.
+The first table of each sandbox lists the attacked tasks: the verify mode that calibration chose, the strength that it assigned, the cheats that won, and why the files of the task do not show that its tests only read. The second table lists the attacks. A cell shows how often the attack passed: \`0\` means never, **1** means always, and **n/${RACE_TRIES}** means n of ${RACE_TRIES} tries. Attacks that may be a race are tried ${RACE_TRIES} times, the others once. A dash means that the task has no solution in that mode. An attack that does not pass counts as failed; none of them is excluded from the results.
 
 Only the column of the calibrated mode decides what a task is worth. The other columns show what the stricter modes prevent: in \`shared-cold\` the tests see everything that the agent changed, and in \`shared-live\` also the processes that it left running.
 
@@ -307,17 +323,18 @@ Two attacks are not cheats: *a link out of the workspace to a right answer* and 
 
 Sandboxes in Kubernetes do not build images, so tasks with a Dockerfile are not tried there. Tasks for Kubernetes are calibrated in bubblewrap, because the hundred trials of a calibration take long in a cluster.
 
-${results.map(section).join('\n\n')}
+${results.map(renderSection).join('\n\n')}
 
 ## How this page was made
 
 Generated by \`node_modules/.bin/node scripts/attacks.ts\`. The script needs root, bubblewrap, runc and dockerd, and a cluster for the attacks in Kubernetes.
 `
-const wins = `These attacks win although calibration does not mark the task as weak:\n\n${unmarked.map((win) => `- ${win}`).join('\n')}`
-const page = tables.replace(HELD, unmarked.length === 0 ? summarise(tables) : wins)
+const wins = `These attacks win although calibration does not mark the task as weak:\n\n${unmarkedWins.map((win) => `- ${win}`).join('\n')}`
+const page = tables.replace(SUMMARY_PLACEHOLDER, unmarkedWins.length === 0 ? summarise(tables) : wins)
 const path = join(ROOT, 'docs/attacks.md')
 const existing = readFileSync(path, 'utf8')
-if (!chosenTasks && chosen.length === 0) writeFileSync(path, page)
-else if (unmarked.length > 0) process.stdout.write(`${unmarked.join('\n')}\n`)
+const isWholePage = !chosenTasks && chosenSandboxes.length === 0
+if (isWholePage) writeFileSync(path, page)
+else if (unmarkedWins.length > 0) process.stdout.write(`${unmarkedWins.join('\n')}\n`)
 else writeFileSync(path, chosenTasks ? mergePage(existing, results) : replaceSections(existing, results))
-if (unmarked.length > 0) process.exitCode = 1
+if (unmarkedWins.length > 0) process.exitCode = 1

@@ -5,31 +5,32 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { BUILD_FOLDER, isBuildStale } from '../src/workspace-app/build.ts'
 import { ROOT } from './files.ts'
 
-// npm run build, npm ci: builds the workspace app into web/app/dist, compressed in advance. With --if-stale only when needed.
+// `npm run build` and `npm ci`: builds the workspace app into web/app/dist and compresses its files. With --if-stale it does
+// nothing if the build is newer than the sources.
 
 const LOCK = `${BUILD_FOLDER}.lock`
-/** A lock that is older was left by a build that was killed. */
-const LOCK_MS = 120_000
+/** An older lock was left by a build that was killed. */
+const LOCK_AGE_MAX_MS = 120_000
 const LOCK_POLL_MS = 200
-const COMPRESSED = /\.(html|js|css|svg)$/
+const COMPRESSIBLE = /\.(html|js|css|svg)$/
 
 async function main(): Promise<void> {
   if (process.argv.includes('--if-stale') && !(await isBuildStale())) return
-  const tools = await loadTools()
-  if (!tools)
+  const buildTools = await loadBuildTools()
+  if (!buildTools)
     return console.error(
       'The workspace app is not built: vite is not installed. Run npm ci with development dependencies.',
     )
-  while (!(await lock())) {
+  while (!(await takeLock())) {
     await wait(LOCK_POLL_MS)
     if (!(await isBuildStale())) return
   }
-  // Tests start this program with another value, which would select the development build of React.
+  // Tests start this program with another value of NODE_ENV, which would select the development build of React.
   process.env.NODE_ENV = 'production'
   const folder = `${BUILD_FOLDER}.${process.pid}`
   try {
-    await tools.build(toSettings(folder, tools.react()))
-    await compress(folder)
+    await buildTools.build(toViteConfig(folder, buildTools.react()))
+    await compressFiles(folder)
     await rm(BUILD_FOLDER, { recursive: true, force: true })
     await rename(folder, BUILD_FOLDER)
   } finally {
@@ -39,7 +40,7 @@ async function main(): Promise<void> {
 }
 
 /** Loads the build tools. Undefined in an installation without development dependencies. */
-async function loadTools() {
+async function loadBuildTools() {
   try {
     const [{ build }, { default: react }] = await Promise.all([import('vite'), import('@vitejs/plugin-react')])
     return { build, react }
@@ -49,9 +50,10 @@ async function loadTools() {
 }
 
 /** Takes the lock of the build. Returns false if another process has it. */
-async function lock(): Promise<boolean> {
-  const since = await stat(LOCK).catch(() => undefined)
-  if (since && Date.now() - since.mtimeMs > LOCK_MS) await rm(LOCK, { recursive: true, force: true })
+async function takeLock(): Promise<boolean> {
+  const existingLock = await stat(LOCK).catch(() => undefined)
+  if (existingLock && Date.now() - existingLock.mtimeMs > LOCK_AGE_MAX_MS)
+    await rm(LOCK, { recursive: true, force: true })
   try {
     await mkdir(LOCK)
     return true
@@ -61,12 +63,12 @@ async function lock(): Promise<boolean> {
   }
 }
 
-const toSettings = (outDir: string, plugins: unknown) => ({
+const toViteConfig = (outDir: string, plugins: unknown) => ({
   configFile: false as const,
   root: join(ROOT, 'web/app'),
   base: '/app/',
   publicDir: false as const,
-  // Fonts of the tokens are served by the public pages, which the build reports as unresolved.
+  // Hides warnings: fonts in tokens.css are served by the public pages, so the build cannot resolve them.
   logLevel: 'error' as const,
   plugins: plugins as never,
   build: {
@@ -80,9 +82,9 @@ const toSettings = (outDir: string, plugins: unknown) => ({
   },
 })
 
-async function compress(folder: string): Promise<void> {
+async function compressFiles(folder: string): Promise<void> {
   const names = await readdir(folder, { recursive: true })
-  for (const name of names.filter((each) => COMPRESSED.test(each))) {
+  for (const name of names.filter((each) => COMPRESSIBLE.test(each))) {
     const bytes = await readFile(join(folder, name))
     await writeFile(join(folder, `${name}.br`), brotliCompressSync(bytes))
     await writeFile(join(folder, `${name}.gz`), gzipSync(bytes, { level: 9 }))

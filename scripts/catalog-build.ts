@@ -3,15 +3,18 @@ import type { DatedPrices, Prices } from '../src/catalog/model.ts'
 import { CutoffSource, type SnapshotModel } from '../src/catalog/models.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 
-/** Reasoning data of a catalog. `map` has the request value of each level, or null if it has none. */
-type SourceReasoning = { reasoning: boolean; map: Record<string, string | null>; isAdaptive: boolean }
+/**
+ * Reasoning data of a catalog. `effortByLevel` has the value that a request sends for each level, or null if the model does
+ * not support the level. An adaptive model chooses its token budget itself.
+ */
+type SourceReasoning = { canReason: boolean; effortByLevel: Record<string, string | null>; isAdaptive: boolean }
 
 /** A model as one catalog describes it. */
 export type SourceModel = {
   contextTokens?: number | undefined
   outputTokens?: number
-  thinking?: SourceReasoning
-  /** Undefined if our format cannot express them. */
+  reasoning?: SourceReasoning
+  /** Undefined if the snapshot cannot express the prices. */
   prices: DatedPrices[] | undefined
 }
 
@@ -38,7 +41,7 @@ export const Picks = z.record(
 
 type ProviderGroup = Pick<z.infer<typeof Picks>[string], 'protocols'> & { provider: string }
 
-/** Builds the row of a model, or returns why it has none: at least two catalogs must know it and all must agree. */
+/** Builds a model of the snapshot, or returns why it is rejected: two catalogs must list it, and all must agree. */
 export function buildModel(
   group: ProviderGroup,
   pick: PickedModel,
@@ -48,9 +51,9 @@ export function buildModel(
   if (typeof prices === 'string') return prices
   const contextTokens = pick.contextTokens ?? findAgreedContext(sources)
   if (contextTokens === undefined) return 'no two catalogs agree on its context'
-  const detailed = sources.find(({ thinking }) => thinking)
-  if (!detailed?.thinking || detailed.outputTokens === undefined) return 'no catalog knows its reasoning levels'
-  const levels = toLevels(group, detailed.thinking)
+  const detailed = sources.find(({ reasoning }) => reasoning)
+  if (!detailed?.reasoning || detailed.outputTokens === undefined) return 'no catalog knows its reasoning levels'
+  const levels = toLevels(group, detailed.reasoning)
   if (!levels.some(({ level }) => level === pick.defaultLevel)) return `it has no level ${pick.defaultLevel}`
   return {
     catalogId: `${group.provider}/${pick.name}`,
@@ -74,37 +77,39 @@ export function buildModel(
  */
 function findAgreedPrices(sources: readonly SourceModel[]): DatedPrices[] | string {
   if (sources.length < 2) return 'fewer than two catalogs know it'
-  const known = sources.flatMap(({ prices }) => (prices ? [prices] : []))
-  if (known.length < sources.length) return 'its price depends on the hour'
-  const current = known.flatMap(([first]) => (first ? [first.prices] : []))
-  if (new Set(current.map(formatRates)).size > 1)
-    return `catalogs disagree on its price: ${current.map(formatRates).join(' / ')}`
-  const tierLists = current.flatMap(({ tiers }) => (tiers ? [tiers] : []))
+  const priceLists = sources.flatMap(({ prices }) => (prices ? [prices] : []))
+  if (priceLists.length < sources.length) return 'its price depends on the hour'
+  const currentPrices = priceLists.flatMap(([first]) => (first ? [first.prices] : []))
+  if (new Set(currentPrices.map(formatRates)).size > 1)
+    return `catalogs disagree on its price: ${currentPrices.map(formatRates).join(' / ')}`
+  const tierLists = currentPrices.flatMap(({ tiers }) => (tiers ? [tiers] : []))
   if (new Set(tierLists.map((tiers) => tiers.map(formatRates).join())).size > 1)
     return 'catalogs disagree on its long-context price'
-  const richest = known.toSorted((a, b) => countValues(b) - countValues(a))[0] ?? []
-  const [tiers] = tierLists
-  return richest.map((dated, index) =>
-    tiers && index === 0 ? { ...dated, prices: { ...dated.prices, tiers: dated.prices.tiers ?? tiers } } : dated,
-  )
+  const [current, ...future] = priceLists.toSorted((a, b) => scoreDetail(b) - scoreDetail(a))[0] ?? []
+  if (!current) return []
+  const tiers = current.prices.tiers ?? tierLists[0]
+  return [tiers ? { ...current, prices: { ...current.prices, tiers } } : current, ...future]
 }
 
 const formatRates = ({ input, output, cacheRead }: Pick<Prices, 'input' | 'output' | 'cacheRead'>): string =>
   `${input} in, ${output} out, ${cacheRead ?? 'no'} cached`
 
-/** Counts what a catalog says about prices. A further price in time weighs more than any number of rates. */
-const countValues = (prices: DatedPrices[]): number =>
-  prices.length * 100 + prices.reduce((sum, { prices: each }) => sum + countDefined(each), 0)
+/** Weight of a dated price: more than the number of rates of any price. */
+const DATED_PRICE_WEIGHT = 100
+
+/** Scores how much a catalog knows about prices: first by the number of dated prices, then by the number of rates. */
+const scoreDetail = (prices: DatedPrices[]): number =>
+  prices.length * DATED_PRICE_WEIGHT + prices.reduce((sum, { prices: each }) => sum + countDefined(each), 0)
 
 const countDefined = (prices: Prices): number => Object.values(prices).filter((price) => price !== undefined).length
 
-/** Returns the context that two catalogs agree on. */
+/** Returns the first context length that two catalogs have in common. */
 function findAgreedContext(sources: readonly SourceModel[]): number | undefined {
-  const all = sources.flatMap(({ contextTokens }) => (contextTokens === undefined ? [] : [contextTokens]))
-  return all.find((tokens, index) => all.indexOf(tokens) !== index)
+  const lengths = sources.flatMap(({ contextTokens }) => (contextTokens === undefined ? [] : [contextTokens]))
+  return lengths.find((tokens, index) => lengths.indexOf(tokens) !== index)
 }
 
-/** Returns the catalogs' name of a level: `off` for our `none`. */
+/** Returns the name of a level in public catalogs: `off` for `none`. */
 const toSourceLevel = (level: string): string => (level === 'none' ? 'off' : level)
 
 /** Token budgets of levels, for models that take a budget instead of an effort. */
@@ -117,28 +122,32 @@ const BUDGETS: SnapshotModel['levels'] = [
 
 function toLevels(
   { protocols }: ProviderGroup,
-  { reasoning, map, isAdaptive }: SourceReasoning,
+  { canReason, effortByLevel, isAdaptive }: SourceReasoning,
 ): SnapshotModel['levels'] {
   const isAnthropic = protocols.includes('anthropic-messages')
-  if (!reasoning || (!isAnthropic && Object.keys(map).length === 0)) return [{ level: 'none', wire: { nothing: true } }]
-  if (!isAnthropic) return toEffortLevels(map, protocols)
-  const none: SnapshotModel['levels'] = map.off === null ? [] : [{ level: 'none', wire: { off: true } }]
-  return [...none, ...(isAdaptive ? toAdaptiveLevels(map) : BUDGETS)]
+  const hasNoLevels = !isAnthropic && Object.keys(effortByLevel).length === 0
+  if (!canReason || hasNoLevels) return [{ level: 'none', wire: { nothing: true } }]
+  if (!isAnthropic) return toEffortLevels(effortByLevel, protocols)
+  const none: SnapshotModel['levels'] = effortByLevel.off === null ? [] : [{ level: 'none', wire: { off: true } }]
+  return [...none, ...(isAdaptive ? toAdaptiveLevels(effortByLevel) : BUDGETS)]
 }
 
 /** Levels that every reasoning model supports; catalogs list only the others. */
 const ALWAYS_ADAPTIVE: readonly string[] = ['low', 'medium', 'high']
 
-const toAdaptiveLevels = (map: SourceReasoning['map']): SnapshotModel['levels'] =>
+const toAdaptiveLevels = (effortByLevel: SourceReasoning['effortByLevel']): SnapshotModel['levels'] =>
   LEVELS.flatMap((level) => {
-    const effort = map[level] ?? (ALWAYS_ADAPTIVE.includes(level) ? level : undefined)
+    const effort = effortByLevel[level] ?? (ALWAYS_ADAPTIVE.includes(level) ? level : undefined)
     return effort && level !== 'minimal' ? [{ level, wire: { effort } }] : []
   })
 
 /** Returns the levels of models that take an effort. Only the Responses API takes one for `none`; others have a switch. */
-const toEffortLevels = (map: SourceReasoning['map'], protocols: readonly string[]): SnapshotModel['levels'] =>
+const toEffortLevels = (
+  effortByLevel: SourceReasoning['effortByLevel'],
+  protocols: readonly string[],
+): SnapshotModel['levels'] =>
   LEVELS.flatMap((level) => {
-    const effort = map[toSourceLevel(level)]
+    const effort = effortByLevel[toSourceLevel(level)]
     if (!effort) return []
     const isSwitch = level === 'none' && !protocols.includes('openai-responses')
     return [{ level, wire: isSwitch ? { off: true as const } : { effort } }]

@@ -1,7 +1,7 @@
 import { findPricesAt, type Prices } from '../src/catalog/model.ts'
 import type { SnapshotModel } from '../src/catalog/models.ts'
 
-/** Changes as lines of text, and those that look like mistakes. */
+/** Changes as lines of text. `surprises` are changes that look like mistakes. */
 export type CatalogChanges = { lines: string[]; surprises: string[] }
 
 /** Compares the models of two snapshots. */
@@ -13,37 +13,37 @@ export function compareSnapshots(
   const lines: string[] = []
   const surprises: string[] = []
   for (const old of before) {
-    const now = after.find(({ catalogId }) => catalogId === old.catalogId)
-    if (!now) surprises.push(`${old.catalogId} is gone.`)
+    const current = after.find(({ catalogId }) => catalogId === old.catalogId)
+    if (!current) surprises.push(`${old.catalogId} was removed.`)
     else {
-      lines.push(...listDifferences(old, now))
-      surprises.push(...listPriceJumps(old, now, today))
+      lines.push(...listDifferences(old, current))
+      surprises.push(...listPriceJumps(old, current, today))
     }
   }
-  const fresh = after.filter(({ catalogId }) => !before.some((old) => old.catalogId === catalogId))
-  lines.push(...fresh.map(({ catalogId }) => `+ ${catalogId}`))
+  const addedModels = after.filter(({ catalogId }) => !before.some((old) => old.catalogId === catalogId))
+  lines.push(...addedModels.map(({ catalogId }) => `+ ${catalogId}`))
   return { lines, surprises }
 }
 
-function listDifferences(old: SnapshotModel, now: SnapshotModel): string[] {
-  const before = new Map<string, unknown>(Object.entries(old))
-  return Object.entries(now).flatMap(([field, value]) => {
-    const [was, is] = [JSON.stringify(before.get(field)), JSON.stringify(value)]
-    return was === is ? [] : [`~ ${now.catalogId} ${field}: ${was} → ${is}`]
+function listDifferences(old: SnapshotModel, current: SnapshotModel): string[] {
+  const oldFields = new Map<string, unknown>(Object.entries(old))
+  return Object.entries(current).flatMap(([field, value]) => {
+    const [oldJson, json] = [JSON.stringify(oldFields.get(field)), JSON.stringify(value)]
+    return oldJson === json ? [] : [`~ ${current.catalogId} ${field}: ${oldJson} → ${json}`]
   })
 }
 
-/** A price change by this factor is more likely a misplaced decimal point. */
-const JUMP = 10
+/** A price that changes by this factor or more is probably a misplaced decimal point. */
+const JUMP_FACTOR = 10
 
-function listPriceJumps(old: SnapshotModel, now: SnapshotModel, today: Date): string[] {
-  const [was, is] = [findPricesAt(old.prices, today), findPricesAt(now.prices, today)]
-  if (!was || !is) return []
+function listPriceJumps(old: SnapshotModel, current: SnapshotModel, today: Date): string[] {
+  const [oldPrices, prices] = [findPricesAt(old.prices, today), findPricesAt(current.prices, today)]
+  if (!oldPrices || !prices) return []
   const rates: (keyof Prices)[] = ['input', 'output', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h']
   return rates.flatMap((rate) => {
-    const [from, to] = [was[rate], is[rate]]
+    const [from, to] = [oldPrices[rate], prices[rate]]
     if (typeof from !== 'number' || typeof to !== 'number' || from === to) return []
-    const isJump = from === 0 || to === 0 || to / from >= JUMP || from / to >= JUMP
-    return isJump ? [`${now.catalogId}: ${rate} goes from ${from} to ${to}.`] : []
+    const isJump = from === 0 || to === 0 || to / from >= JUMP_FACTOR || from / to >= JUMP_FACTOR
+    return isJump ? [`${current.catalogId}: ${rate} goes from ${from} to ${to}.`] : []
   })
 }

@@ -1,18 +1,21 @@
 import { z } from 'zod'
 import type { DatedPrices, Prices } from '../src/catalog/model.ts'
 
-const DatedRate = z.union([
+// Schemas of the catalog `genai`. Rates are USD per million tokens.
+
+/** A rate, or rates by the number of input tokens from which they apply. */
+const TieredRate = z.union([
   z.number(),
   z.object({ base: z.number(), tiers: z.array(z.object({ start: z.number(), price: z.number() })) }),
 ])
-type DatedRate = z.infer<typeof DatedRate>
+type TieredRate = z.infer<typeof TieredRate>
 
 const Rates = z.object({
-  input_mtok: DatedRate,
-  output_mtok: DatedRate,
-  cache_read_mtok: DatedRate.optional(),
-  cache_write_mtok: DatedRate.optional(),
-  cache_write_1h_mtok: DatedRate.optional(),
+  input_mtok: TieredRate,
+  output_mtok: TieredRate,
+  cache_read_mtok: TieredRate.optional(),
+  cache_write_mtok: TieredRate.optional(),
+  cache_write_1h_mtok: TieredRate.optional(),
 })
 
 const Constraint = z.discriminatedUnion('type', [
@@ -24,14 +27,15 @@ export const ModelPrice = z.union([z.array(z.object({ constraint: Constraint.opt
 
 /** Returns current and future prices of a dated list. Undefined if prices depend on the hour, which we cannot express. */
 export function listCurrentPrices(source: z.infer<typeof ModelPrice>, today: Date): DatedPrices[] | undefined {
-  const list = Array.isArray(source) ? source : [{ prices: source, constraint: undefined }]
-  if (list.some(({ constraint }) => constraint?.type === 'time_of_date')) return undefined
-  const dated = list.map(({ constraint, prices }) => ({
+  const priceList = Array.isArray(source) ? source : [{ prices: source, constraint: undefined }]
+  if (priceList.some(({ constraint }) => constraint?.type === 'time_of_date')) return undefined
+  const datedPrices = priceList.map(({ constraint, prices }) => ({
     validFrom: constraint?.type === 'start_date' ? constraint.start_date : null,
     prices: toPrices(prices),
   }))
-  const now = dated.findLastIndex(({ validFrom }) => validFrom === null || new Date(validFrom) <= today)
-  return dated.slice(now).map((each, n) => (n === 0 ? { ...each, validFrom: null } : each))
+  const currentIndex = datedPrices.findLastIndex(({ validFrom }) => validFrom === null || new Date(validFrom) <= today)
+  const [current, ...future] = datedPrices.slice(currentIndex)
+  return current ? [{ ...current, validFrom: null }, ...future] : []
 }
 
 function toPrices(rates: z.infer<typeof Rates>): Prices {
@@ -44,19 +48,21 @@ function toPrices(rates: z.infer<typeof Rates>): Prices {
   return { ...toRatesAt(rates, 0), tiers: tiers.length > 0 ? tiers : undefined }
 }
 
-function toRatesAt(rates: z.infer<typeof Rates>, start: number) {
-  const at = (rate: DatedRate): number =>
-    typeof rate === 'number' ? rate : (rate.tiers.findLast((tier) => tier.start <= start)?.price ?? rate.base)
-  const { cache_read_mtok: read, cache_write_mtok: write, cache_write_1h_mtok: hour } = rates
+/** Returns the rates of requests with this many input tokens. */
+function toRatesAt(rates: z.infer<typeof Rates>, inputTokens: number) {
+  const rateOf = (rate: TieredRate): number =>
+    typeof rate === 'number' ? rate : (rate.tiers.findLast((tier) => tier.start <= inputTokens)?.price ?? rate.base)
+  const { cache_read_mtok: read, cache_write_mtok: write, cache_write_1h_mtok: writeForHour } = rates
   return {
-    input: at(rates.input_mtok),
-    output: at(rates.output_mtok),
-    cacheRead: read === undefined ? undefined : at(read),
-    cacheWrite5m: write === undefined ? undefined : at(write),
-    cacheWrite1h: hour === undefined ? undefined : at(hour),
+    input: rateOf(rates.input_mtok),
+    output: rateOf(rates.output_mtok),
+    cacheRead: read === undefined ? undefined : rateOf(read),
+    cacheWrite5m: write === undefined ? undefined : rateOf(write),
+    cacheWrite1h: writeForHour === undefined ? undefined : rateOf(writeForHour),
   }
 }
 
+/** Prices of the catalogs `pi` and `dev`: one rate each, without dates. */
 type PlainPrices = { input: number; output: number; cacheRead: number; cacheWrite: number }
 
 /** Converts the prices of catalogs that write 0 for a price that does not exist. */

@@ -11,7 +11,7 @@ import { convertPlainPrices, listCurrentPrices, ModelPrice } from './catalog-pri
 
 const run = promisify(execFile)
 
-/** Public catalogs at reviewed versions. Read by this script only; not part of the product. */
+/** Packages with public catalogs, at reviewed versions. Only `npm run catalog` reads them; the product does not. */
 const PACKAGES = {
   pi: {
     spec: '@earendil-works/pi-ai@0.87.1',
@@ -36,7 +36,7 @@ export type CatalogSource = {
 
 export const listSourceNames = (): string[] => Object.values(PACKAGES).map(({ spec }) => spec)
 
-/** Unpacks all catalogs for the duration of the work. The one with the best prices comes first. */
+/** Runs work with all catalogs, unpacked into a temporary folder. The catalog with the most detailed prices comes first. */
 export async function withSources<T>(today: Date, work: (sources: CatalogSource[]) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-catalog-'))
   try {
@@ -47,15 +47,19 @@ export async function withSources<T>(today: Date, work: (sources: CatalogSource[
   }
 }
 
-const Packed = z.array(z.object({ filename: z.string(), integrity: z.string() })).length(1)
+/** Output of `npm pack --json`. */
+const PackOutput = z.array(z.object({ filename: z.string(), integrity: z.string() })).length(1)
 
-/** Fetches a package with npm without executing its scripts. */
+/** Downloads a package with npm without executing its scripts, and returns the folder with its files. */
 async function unpack(folder: string, name: SourceName): Promise<string> {
   const { spec, integrity } = PACKAGES[name]
   const flags = ['--json', '--ignore-scripts', '--pack-destination', folder]
   const { stdout } = await run('npm', ['pack', spec, ...flags], { maxBuffer: 64 * 1024 * 1024 })
-  const [packed] = Packed.parse(JSON.parse(stdout))
-  if (packed?.integrity !== integrity) throw new Error(`${spec} is not what it was: ${packed?.integrity}`)
+  const [packed] = PackOutput.parse(JSON.parse(stdout))
+  if (packed?.integrity !== integrity)
+    throw new Error(
+      `The integrity of ${spec} has changed to ${packed?.integrity}. Review the package before you update it.`,
+    )
   const target = await mkdtemp(join(folder, `${name}-`))
   await extract({ file: join(folder, packed.filename), cwd: target, strip: 1 })
   return target
@@ -72,7 +76,7 @@ const PiModel = z.object({
 })
 const PiCatalog = z.record(z.string(), z.record(z.string(), z.unknown()))
 
-/** The only catalog with reasoning levels. */
+/** Opens the only catalog with reasoning levels. */
 const piSource = (folder: string): CatalogSource => ({
   name: 'pi',
   async find(provider, model) {
@@ -81,28 +85,28 @@ const piSource = (folder: string): CatalogSource => ({
     const found = Object.values(catalog).find((models) => model in models)?.[model]
     if (!found) return undefined
     const { contextWindow, maxTokens, cost, reasoning, thinkingLevelMap = {}, compat } = PiModel.parse(found)
-    const thinking = { reasoning, map: thinkingLevelMap, isAdaptive: compat?.forceAdaptiveThinking ?? false }
+    const isAdaptive = compat?.forceAdaptiveThinking ?? false
     return {
       contextTokens: contextWindow,
       outputTokens: maxTokens,
-      thinking,
+      reasoning: { canReason: reasoning, effortByLevel: thinkingLevelMap, isAdaptive },
       prices: [{ validFrom: null, prices: convertPlainPrices(cost) }],
     }
   },
 })
 
-const Calculated = z.object({ model: z.object({ context_window: z.number().optional(), prices: ModelPrice }) })
+const PriceCalculation = z.object({ model: z.object({ context_window: z.number().optional(), prices: ModelPrice }) })
 type GenaiPrices = { calcPrice: (usage: object, model: string, options: object) => unknown }
 
-/** The only catalog with dates and with prices of one-hour cache writes. */
+/** Opens the only catalog with dated prices and with prices of one-hour cache writes. */
 async function genaiSource(folder: string, today: Date): Promise<CatalogSource> {
   const { calcPrice }: GenaiPrices = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
   return {
     name: 'genai',
     async find(provider, model) {
-      const answer = calcPrice({ input_tokens: 1, output_tokens: 1 }, model, { providerId: provider })
-      if (!answer) return undefined
-      const { context_window, prices } = Calculated.parse(answer).model
+      const calculation = calcPrice({ input_tokens: 1, output_tokens: 1 }, model, { providerId: provider })
+      if (!calculation) return undefined
+      const { context_window, prices } = PriceCalculation.parse(calculation).model
       return { contextTokens: context_window, prices: listCurrentPrices(prices, today) }
     },
   }

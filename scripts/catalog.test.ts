@@ -13,12 +13,12 @@ const sourceModel = (over: Partial<SourceModel> = {}): SourceModel => ({
   prices: [{ validFrom: null, prices: { input: 1, output: 2 } }],
   ...over,
 })
-const thinking: NonNullable<SourceModel['thinking']> = {
-  reasoning: true,
-  map: { off: 'none', low: 'low', high: 'high', max: null },
+const reasoning: NonNullable<SourceModel['reasoning']> = {
+  canReason: true,
+  effortByLevel: { off: 'none', low: 'low', high: 'high', max: null },
   isAdaptive: false,
 }
-const detailed = sourceModel({ outputTokens: 100, thinking })
+const detailed = sourceModel({ outputTokens: 100, reasoning })
 
 const buildValidModel = (
   group: typeof chat | { provider: string; protocols: SnapshotModel['protocols'] },
@@ -48,26 +48,26 @@ test.each([
   ['no catalog knows its reasoning levels', [sourceModel(), sourceModel()]],
   [
     'it has no level low',
-    [sourceModel({ outputTokens: 1, thinking: { ...thinking, map: { high: 'high' } } }), sourceModel()],
+    [sourceModel({ outputTokens: 1, reasoning: { ...reasoning, effortByLevel: { high: 'high' } } }), sourceModel()],
   ],
 ])('rejects a model: %s', (reason, all) => {
   expect(buildModel(chat, pick, all)).toMatch(reason)
 })
 
 test('writes reasoning levels in the form of each protocol', () => {
-  const levels = (protocols: SnapshotModel['protocols'], over: Partial<typeof thinking> = {}) => {
-    const one = sourceModel({ outputTokens: 100_000, thinking: { ...thinking, ...over } })
+  const levels = (protocols: SnapshotModel['protocols'], over: Partial<typeof reasoning> = {}) => {
+    const one = sourceModel({ outputTokens: 100_000, reasoning: { ...reasoning, ...over } })
     const found = buildModel({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, sourceModel()])
     return typeof found === 'string' ? found : found.levels.map(({ level, wire }) => `${level} ${JSON.stringify(wire)}`)
   }
   expect(levels(['openai-responses', 'openai-chat'])[0]).toBe('none {"effort":"none"}')
   expect(levels(['openai-chat'])[0]).toBe('none {"off":true}')
   expect(levels(['openai-chat'])).toHaveLength(3)
-  expect(levels(['anthropic-messages'], { isAdaptive: true, map: { off: null, xhigh: 'xhigh' } })).toEqual(
+  expect(levels(['anthropic-messages'], { isAdaptive: true, effortByLevel: { off: null, xhigh: 'xhigh' } })).toEqual(
     ['low', 'medium', 'high', 'xhigh'].map((level) => `${level} {"effort":"${level}"}`),
   )
-  expect(levels(['anthropic-messages'], { map: {} })[1]).toBe('low {"budgetTokens":4000}')
-  expect(levels(['openai-chat'], { reasoning: false })).toBe('it has no level low')
+  expect(levels(['anthropic-messages'], { effortByLevel: {} })[1]).toBe('low {"budgetTokens":4000}')
+  expect(levels(['openai-chat'], { canReason: false })).toBe('it has no level low')
 })
 
 test('keeps dated prices from today on and ignores prices by the hour', () => {
@@ -101,7 +101,7 @@ const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel =>
 })
 
 test('flags a removed model and a tenfold price, and lists other changes', () => {
-  expect(compareSnapshots([row(1)], [], today).surprises).toEqual(['house/m-1 is gone.'])
+  expect(compareSnapshots([row(1)], [], today).surprises).toEqual(['house/m-1 was removed.'])
   expect(compareSnapshots([row(1)], [row(10)], today).surprises).toEqual(['house/m-1: input goes from 1 to 10.'])
   expect(compareSnapshots([row(10)], [row(0)], today).surprises).toHaveLength(1)
   expect(compareSnapshots([row(1)], [row(1.5, { label: 'M one' })], today)).toMatchObject({

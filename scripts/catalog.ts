@@ -12,11 +12,11 @@ const TARGET = new URL('../src/catalog/models.json', import.meta.url)
 
 async function main(): Promise<void> {
   const today = new Date()
-  const { models, leftOut } = await withSources(today, collect)
+  const { models, rejections } = await withSources(today, buildModels)
   const before = Snapshot.parse(JSON.parse(await readFile(TARGET, 'utf8')))
   const { lines, surprises } = compareSnapshots(before.models, models, today)
 
-  for (const line of leftOut) console.info(`- ${line}`)
+  for (const line of rejections) console.info(`- ${line}`)
   for (const line of [...lines, ...surprises.map((line) => `! ${line}`)]) console.info(line)
   console.info(`${models.length} models, ${lines.length} differences, ${surprises.length} surprises.`)
   if (surprises.length > 0 && !process.argv.includes('--accept-surprises')) {
@@ -29,19 +29,19 @@ async function main(): Promise<void> {
   console.info('Next: run npm run format and review the diff.')
 }
 
-async function collect(sources: CatalogSource[]): Promise<{ models: SnapshotModel[]; leftOut: string[] }> {
+async function buildModels(sources: CatalogSource[]): Promise<{ models: SnapshotModel[]; rejections: string[] }> {
   const models: SnapshotModel[] = []
-  const leftOut: string[] = []
-  for (const [provider, { providers, protocols, models: names }] of Object.entries(Picks.parse(picks))) {
-    for (const pick of names) {
-      const answers = await Promise.all(sources.map((source) => source.find(providers[source.name], pick.name)))
-      const found = answers.flatMap((each) => (each ? [each] : []))
-      const model = buildModel({ provider, protocols }, pick, found)
-      if (typeof model === 'string') leftOut.push(`${provider}/${pick.name} is left out: ${model}.`)
+  const rejections: string[] = []
+  for (const [provider, { providers, protocols, models: pickedModels }] of Object.entries(Picks.parse(picks))) {
+    for (const pick of pickedModels) {
+      const results = await Promise.all(sources.map((source) => source.find(providers[source.name], pick.name)))
+      const sourceModels = results.flatMap((result) => (result ? [result] : []))
+      const model = buildModel({ provider, protocols }, pick, sourceModels)
+      if (typeof model === 'string') rejections.push(`${provider}/${pick.name} is rejected: ${model}.`)
       else models.push(model)
     }
   }
-  return { models, leftOut }
+  return { models, rejections }
 }
 
 await main()

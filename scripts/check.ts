@@ -11,14 +11,14 @@ import { listProseFindings, type ProseLimits } from './prose.ts'
 import { listSharedTables, listStrayQueries } from './queries.ts'
 import { listLongFiles } from './sizes.ts'
 
-/** Returns the findings as text, or an empty text if the check passes. */
+/** A check. `run` returns the findings as text, which is empty if the check passes. */
 type Check = { name: string; run: () => Promise<string> }
 
-const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts', 'samples/provider', 'sdk'].filter((folder) =>
+const CODE_FOLDERS = ['src', 'cli', 'web', 'test', 'bench', 'scripts', 'samples/provider', 'sdk'].filter((folder) =>
   existsSync(join(ROOT, folder)),
 )
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
-const inProject = (path: string): boolean => existsSync(join(ROOT, path))
+const existsInProject = (path: string): boolean => existsSync(join(ROOT, path))
 
 const PROSE_LIMITS: ProseLimits = {
   flaggedCommentPercent: 1,
@@ -31,9 +31,9 @@ const CHECKS: Check[] = [
   command('format and lint', 'biome', 'ci', '--colors=off', '--error-on-warnings'),
   command('types', 'tsc', '--noEmit'),
   command('types of the app', 'tsc', '--noEmit', '--project', 'web/app'),
-  command('imports', 'depcruise', '--config', '.dependency-cruiser.cjs', ...CODE),
+  command('imports', 'depcruise', '--config', '.dependency-cruiser.cjs', ...CODE_FOLDERS),
   command('unused code', 'knip', '--no-progress'),
-  // Rules that need types, which biome does not have yet in a stable form.
+  // Rules that need types. Biome has no stable rules of this kind yet.
   command(
     'promises and switches',
     'oxlint',
@@ -41,7 +41,7 @@ const CHECKS: Check[] = [
     '--allow=all',
     '--deny=typescript/no-floating-promises',
     '--deny=typescript/switch-exhaustiveness-check',
-    ...CODE,
+    ...CODE_FOLDERS,
   ),
   command('generated files', 'node', 'scripts/generate.ts', '--check'),
   { name: 'OpenAPI', run: async () => (await lintOpenApi(join(ROOT, 'docs/openapi.json'))).join('\n') },
@@ -51,11 +51,12 @@ const CHECKS: Check[] = [
   list('paths in docs', () =>
     listProjectFiles()
       .filter((path) => path.endsWith('.md'))
-      .flatMap((page) => listMissingPaths(page, read(page), inProject)),
+      .flatMap((page) => listMissingPaths(page, read(page), existsInProject)),
   ),
   list('licences', () => listForeignLicences(read('package-lock.json'))),
 ]
 
+/** Creates a check that runs a program. Its output is the findings if it fails. */
 function command(name: string, program: string, ...args: string[]): Check {
   const run = async (): Promise<string> => {
     const PATH = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
@@ -67,18 +68,20 @@ function command(name: string, program: string, ...args: string[]): Check {
   return { name, run }
 }
 
-function list(name: string, find: () => string[]): Check {
-  return { name, run: async () => find().join('\n') }
+/** Creates a check from a function that lists findings. */
+function list(name: string, listFindings: () => string[]): Check {
+  return { name, run: async () => listFindings().join('\n') }
 }
 
-async function report({ name, run }: Check): Promise<boolean> {
+/** Runs a check and prints its findings. Returns true if it passed. */
+async function runCheck({ name, run }: Check): Promise<boolean> {
   const started = performance.now()
-  const found = await run().catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
+  const findings = await run().catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
   const seconds = ((performance.now() - started) / 1000).toFixed(1).padStart(6)
-  console.log(`${found === '' ? styleText('green', '  ok  ') : styleText('red', 'failed')} ${seconds} s  ${name}`)
-  if (found !== '') console.log(`${found.replaceAll(/^/gm, '    ')}\n`)
-  return found === ''
+  console.log(`${findings === '' ? styleText('green', '  ok  ') : styleText('red', 'failed')} ${seconds} s  ${name}`)
+  if (findings !== '') console.log(`${findings.replaceAll(/^/gm, '    ')}\n`)
+  return findings === ''
 }
 
-const passed = await Promise.all(CHECKS.map(report))
+const passed = await Promise.all(CHECKS.map(runCheck))
 if (passed.includes(false)) process.exitCode = 1

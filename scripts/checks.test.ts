@@ -15,7 +15,7 @@ test('a file of more than 400 lines is too long, unless it is generated or a mig
     'src/b.gen.ts': 'x\n'.repeat(4000),
     'migrations/0001_a.sql': 'x\n'.repeat(4000),
   }
-  expect(listLongFiles(...tree(files))).toEqual(['src/b.ts has 401 lines; 400 is the most.'])
+  expect(listLongFiles(...tree(files))).toEqual(['src/b.ts has 401 lines; the maximum is 400.'])
 })
 
 test.each([
@@ -68,8 +68,8 @@ test('only production packages with a licence off the list are named', () => {
     'node_modules/bare': {},
   }
   expect(listForeignLicences(JSON.stringify({ packages }))).toEqual([
-    'node_modules/both has the licence MIT AND GPL-3.0, which is not on the list.',
-    'node_modules/bare has the licence (none), which is not on the list.',
+    'node_modules/both has the licence MIT AND GPL-3.0, which scripts/licences.ts does not list.',
+    'node_modules/bare has the licence (none), which scripts/licences.ts does not list.',
   ])
 })
 

@@ -8,8 +8,9 @@ import { ROOT } from './files.ts'
 // wrote there. It contains Node, PostgreSQL and all dependencies at the versions of the lockfile, and a systemd unit.
 
 const BUILD = resolve(process.argv[2] ?? join(ROOT, 'build'))
+/** Root of the files that the package installs. */
 const TREE = join(BUILD, 'deb')
-const PROGRAM = join(TREE, 'usr/lib/assay')
+const PROGRAM_FOLDER = join(TREE, 'usr/lib/assay')
 
 const archive = readdirSync(BUILD).find((name) => /^assay-.*\.tgz$/.test(name))
 if (!archive) throw new Error(`${BUILD} contains no npm package. Run: npm run package`)
@@ -17,27 +18,27 @@ const architecture = run('dpkg', ['--print-architecture'], ROOT).trim()
 const target = join(BUILD, `${about.name}_${about.version}_${architecture}.deb`)
 
 rmSync(TREE, { recursive: true, force: true })
-mkdirSync(PROGRAM, { recursive: true })
+mkdirSync(PROGRAM_FOLDER, { recursive: true })
 installDependencies()
-run('tar', ['-xzf', join(BUILD, archive), '--strip-components=1', '--directory', PROGRAM], ROOT)
+run('tar', ['-xzf', join(BUILD, archive), '--strip-components=1', '--directory', PROGRAM_FOLDER], ROOT)
 writeLauncher()
 copy('deploy/systemd/assay.service', 'usr/lib/systemd/system/assay.service')
 copy('LICENSE', 'usr/share/doc/assay/copyright')
 for (const name of ['postinst', 'prerm', 'postrm']) copy(`deploy/debian/${name}`, `DEBIAN/${name}`)
-writeFileSync(join(TREE, 'DEBIAN/control'), control())
-// The time of the commit makes the package reproducible.
+writeFileSync(join(TREE, 'DEBIAN/control'), renderControlFile())
+// Files get the time of the commit, so that the same commit always produces the same package.
 const commitSeconds = run('git', ['log', '-1', '--format=%ct'], ROOT).trim()
 run('dpkg-deb', ['--root-owner-group', '-Zzstd', '-z3', '--build', TREE, target], ROOT, commitSeconds)
 rmSync(TREE, { recursive: true })
 process.stdout.write(`${target}\n`)
 
 function installDependencies(): void {
-  for (const name of ['package.json', 'package-lock.json']) cpSync(join(ROOT, name), join(PROGRAM, name))
-  run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline'], PROGRAM)
-  rmSync(join(PROGRAM, 'package-lock.json'))
+  for (const name of ['package.json', 'package-lock.json']) cpSync(join(ROOT, name), join(PROGRAM_FOLDER, name))
+  run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline'], PROGRAM_FOLDER)
+  rmSync(join(PROGRAM_FOLDER, 'package-lock.json'))
 }
 
-/** The Node of the package runs the program, so that the system needs none. */
+/** Writes /usr/bin/assay, which starts the program with the Node of the package. */
 function writeLauncher(): void {
   const launcher = join(TREE, 'usr/bin/assay')
   mkdirSync(dirname(launcher), { recursive: true })
@@ -51,7 +52,7 @@ function copy(from: string, to: string): void {
   cpSync(join(ROOT, from), join(TREE, to))
 }
 
-function control(): string {
+function renderControlFile(): string {
   const kilobytes = run('du', ['-sk', '--apparent-size', TREE], ROOT).split('\t')[0]
   return `Package: ${about.name}
 Version: ${about.version}

@@ -16,7 +16,7 @@ import { readContract } from './sdk-operations.ts'
 import { renderPythonSdk } from './sdk-python.ts'
 import { renderTypescriptSdk } from './sdk-typescript.ts'
 
-// Writes generated files. With --check it writes nothing and lists those that are out of date.
+// `npm run gen`: writes generated files. With --check it writes nothing and lists the files that are out of date.
 
 type GeneratedFile = { path: string; text: string }
 
@@ -29,7 +29,7 @@ const CodegenSettings = z.object({
   overrides: z.object({ columns: z.record(z.string(), z.string()) }),
 })
 
-/** Types of the tables after all migrations. */
+/** Generates the types of the tables after all migrations. */
 async function generateTableTypes(db: Db): Promise<GeneratedFile> {
   const settings = CodegenSettings.parse(JSON.parse(await readFile(new URL('.kysely-codegenrc.json', ROOT), 'utf8')))
   // Plain text would be parsed with TypeScript's compiler API, which TypeScript 7 does not have.
@@ -45,7 +45,7 @@ async function generateTableTypes(db: Db): Promise<GeneratedFile> {
   return { path: settings.outFile, text }
 }
 
-/** The response of `/openapi.json`, for readers without a server. */
+/** Generates the response of `/openapi.json`, for readers without a server. */
 async function generateOpenApi({ database, folder }: ScratchDatabase): Promise<GeneratedFile> {
   const services = await openServices(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
   const url = 'http://localhost:4000'
@@ -53,7 +53,7 @@ async function generateOpenApi({ database, folder }: ScratchDatabase): Promise<G
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
 }
 
-/** Types and operations of both SDKs, from the OpenAPI document. */
+/** Generates the types and operations of both SDKs from the OpenAPI document. */
 function generateSdkFiles({ text }: GeneratedFile): GeneratedFile[] {
   const contract = readContract(JSON.parse(text))
   return [
@@ -62,13 +62,13 @@ function generateSdkFiles({ text }: GeneratedFile): GeneratedFile[] {
   ]
 }
 
-/** Known tasks as models see them, for `assay batches canaries`. */
+/** Generates the tasks of `assay batches canaries`. */
 const generateCanaries = async (): Promise<GeneratedFile> => ({
   path: 'src/taskgen/canaries/tasks.gen.json',
   text: `${JSON.stringify(await loadCanaryTasks(), null, 2)}\n`,
 })
 
-/** Names of the built-in harnesses by id, for pages, which import contracts only. */
+/** Generates the names of the built-in harnesses by id, for pages, which may import only contracts. */
 const generateHarnessNames = (): GeneratedFile => ({
   path: 'web/components/harness-names.gen.json',
   text: `${JSON.stringify(Object.fromEntries(harnesses.map(({ id, name }) => [id, name])), null, 2)}\n`,

@@ -14,14 +14,17 @@ const Lockfile = z.object({
   ),
 })
 
-/** Lists production packages whose licence has not been reviewed. The lock file covers every platform. */
+/** Lists production packages, for any platform, with a licence that is not allowed. */
 export const listForeignLicences = (lockfile: string): string[] =>
   Object.entries(Lockfile.parse(JSON.parse(lockfile)).packages)
     .filter(([path, { dev, link }]) => path !== '' && !dev && !link)
     .filter(([, { license }]) => !isAllowed(license ?? ''))
-    .map(([path, { license }]) => `${path} has the licence ${license ?? '(none)'}, which is not on the list.`)
+    .map(
+      ([path, { license }]) =>
+        `${path} has the licence ${license ?? '(none)'}, which scripts/licences.ts does not list.`,
+    )
 
-/** `A OR B` requires one of them, `A AND B` both. */
+/** Evaluates a licence expression: `A OR B` needs one allowed licence, `A AND B` two. */
 const isAllowed = (licence: string): boolean =>
   licence
     .replaceAll(/[()]/g, '')

@@ -1,8 +1,8 @@
 import { createConfig, lint } from '@redocly/openapi-core'
 
-/** Rules of Redocly beyond `recommended`, all of which count. */
+/** Changes to the set `recommended` of Redocly's rules. */
 const RULES = {
-  // The document in docs/ has no address of its own; a service puts in its own.
+  // The document in docs/ has an example address. Each service replaces it with its own.
   'no-server-example.com': 'off',
   'parameter-description': 'error',
   'operation-description': 'error',

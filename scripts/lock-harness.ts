@@ -6,15 +6,17 @@ import { parseArgs } from 'node:util'
 import type { BundleLock, Tarball, WheelLock } from '../src/harnesses/bundles/bundle.ts'
 import { lockWheels } from './lock-wheels.ts'
 
-// node scripts/lock-harness.ts [id …] [--version 1.2.3]: reads the archives of each program from the registry and writes
-// them into its lock file. Without ids it updates all lock files at their current versions.
+// node scripts/lock-harness.ts [id …] [--version 1.2.3]: reads versions and digests of the archives of each harness from
+// the registry and writes them into its lock file. Without ids it updates all lock files, without --version it keeps the
+// version of each.
 
-const FOLDER = join(import.meta.dirname, '../src/harnesses/bundles')
+const LOCK_FOLDER = join(import.meta.dirname, '../src/harnesses/bundles')
 const CPUS = ['x64', 'arm64']
-/** Target folder of a program that consists of a single archive. */
-const PROGRAM = 'program'
+/** Folder in the bundle of a program that consists of a single archive. */
+const PROGRAM_PATH = 'program'
 
-type PackageLock = {
+/** An entry of `package-lock.json`. */
+type LockedPackage = {
   name?: string
   version: string
   integrity?: string
@@ -24,29 +26,31 @@ type PackageLock = {
 }
 
 const { values, positionals } = parseArgs({ options: { version: { type: 'string' } }, allowPositionals: true })
-const all = readdirSync(FOLDER).flatMap((name) => /^(.+)\.lock\.json$/.exec(name)?.[1] ?? [])
-for (const id of positionals.length > 0 ? positionals : all) {
-  const path = join(FOLDER, `${id}.lock.json`)
+const allIds = readdirSync(LOCK_FOLDER).flatMap((name) => /^(.+)\.lock\.json$/.exec(name)?.[1] ?? [])
+for (const id of positionals.length > 0 ? positionals : allIds) {
+  const path = join(LOCK_FOLDER, `${id}.lock.json`)
   const lock: BundleLock | WheelLock = JSON.parse(readFileSync(path, 'utf8'))
-  const filled = fill({ ...lock, version: values.version ?? lock.version })
-  writeFileSync(path, `${JSON.stringify(filled, null, 2)}\n`)
-  console.log(`${id} ${filled.version}: ${'wheels' in filled ? filled.wheels.length : filled.tarballs.length} archives`)
+  const updated = resolveArchives({ ...lock, version: values.version ?? lock.version })
+  writeFileSync(path, `${JSON.stringify(updated, null, 2)}\n`)
+  const archives = 'wheels' in updated ? updated.wheels : updated.tarballs
+  console.log(`${id} ${updated.version}: ${archives.length} archives`)
 }
 
-function fill(lock: BundleLock | WheelLock): BundleLock | WheelLock {
+function resolveArchives(lock: BundleLock | WheelLock): BundleLock | WheelLock {
   if ('wheels' in lock) return { ...lock, wheels: lockWheels(lock) }
   return { ...lock, tarballs: lock.only ? lockPrograms(lock) : lockDependencyTree(lock) }
 }
 
-/** Returns the single archive of a self-contained program, for each architecture. */
+/** Returns the archive of a self-contained program for each architecture. `only` has their names, with `$version`. */
 function lockPrograms({ only = [], version }: BundleLock): Tarball[] {
   return only.map((spec) => {
+    // A scope begins with @ too, so only an @ after the first character separates name and version.
     const [name, tag = version] = spec.replaceAll('$version', version).split(/(?<=.)@/)
     const cpu = CPUS.find((each) => spec.endsWith(each))
     if (name === undefined || cpu === undefined)
       throw new Error(`${spec} does not end with an architecture (${CPUS.join(', ')}).`)
     const integrity = execFileSync('npm', ['view', `${name}@${tag}`, 'dist.integrity'], { encoding: 'utf8' }).trim()
-    return { path: PROGRAM, name, version: tag, integrity, cpu }
+    return { path: PROGRAM_PATH, name, version: tag, integrity, cpu }
   })
 }
 
@@ -57,7 +61,7 @@ function lockDependencyTree({ package: name, version }: BundleLock): Tarball[] {
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: { [name]: version } }))
     const args = ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund']
     execFileSync('npm', args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
-    const { packages }: { packages: Record<string, PackageLock> } = JSON.parse(
+    const { packages }: { packages: Record<string, LockedPackage> } = JSON.parse(
       readFileSync(join(folder, 'package-lock.json'), 'utf8'),
     )
     return Object.entries(packages).flatMap(([path, locked]) => (path === '' ? [] : toTarballs(path, locked)))
@@ -66,11 +70,13 @@ function lockDependencyTree({ package: name, version }: BundleLock): Tarball[] {
   }
 }
 
-function toTarballs(path: string, { name, version, integrity, os, cpu, libc }: PackageLock): Tarball[] {
+/** Returns the archive of a package once if it runs on all architectures, otherwise once per architecture. */
+function toTarballs(path: string, { name, version, integrity, os, cpu, libc }: LockedPackage): Tarball[] {
   if (os && !os.includes('linux')) return []
   if (libc && !libc.includes('glibc')) return []
   if (integrity === undefined) throw new Error(`${path} has no integrity.`)
-  const archive = { path, name: name ?? path.slice(path.lastIndexOf('node_modules/') + 13), version, integrity }
+  const nameInPath = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+  const archive = { path, name: name ?? nameInPath, version, integrity }
   if (!cpu || CPUS.every((each) => cpu.includes(each))) return [archive]
   return CPUS.filter((each) => cpu.includes(each)).map((each) => ({ ...archive, cpu: each }))
 }

@@ -5,15 +5,18 @@ import { dirname, join, resolve } from 'node:path'
 import about from '../package.json' with { type: 'json' }
 import { listProjectFiles, ROOT } from './files.ts'
 
-// npm run package: writes the npm package to build/, or to the given folder, with its SBOM and checksums. Node does not
-// strip types from packages, so the package contains JavaScript.
+// `npm run package [folder]`: writes the npm package to build/ or to the given folder, with its SBOM and checksums. The
+// package contains JavaScript, because Node does not strip types from installed packages.
 
-const [, , given] = process.argv
-const BUILD = resolve(given ?? join(ROOT, 'build'))
-const FOLDER = join(BUILD, 'package')
+const [, , givenFolder] = process.argv
+const BUILD = resolve(givenFolder ?? join(ROOT, 'build'))
+const PACKAGE_FOLDER = join(BUILD, 'package')
 
-/** Files that are copied as they are. All TypeScript is compiled. */
-const COPIED = [
+/** Maximum output of a program: the SBOM is large. */
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Patterns of files that are copied unchanged. TypeScript is compiled. */
+const COPIED_FILES = [
   /^(src|samples|web\/assets)\/.+(?<!\.ts)$/,
   /^(migrations|skills)\//,
   // Documentation that the service shows.
@@ -22,17 +25,17 @@ const COPIED = [
 ]
 
 // A folder that the caller names is never deleted.
-if (given === undefined) rmSync(BUILD, { recursive: true, force: true })
-run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json', '--outDir', FOLDER], ROOT)
-for (const path of listProjectFiles().filter((file) => COPIED.some((pattern) => pattern.test(file)))) copy(path)
+if (givenFolder === undefined) rmSync(BUILD, { recursive: true, force: true })
+run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json', '--outDir', PACKAGE_FOLDER], ROOT)
+for (const path of listProjectFiles().filter((file) => COPIED_FILES.some((pattern) => pattern.test(file)))) copy(path)
 run(process.execPath, ['scripts/build-app.ts', '--if-stale'], ROOT)
-cpSync(join(ROOT, 'web/app/dist'), join(FOLDER, 'web/app/dist'), { recursive: true })
+cpSync(join(ROOT, 'web/app/dist'), join(PACKAGE_FOLDER, 'web/app/dist'), { recursive: true })
 writeProgram()
-writeFileSync(join(FOLDER, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
+writeFileSync(join(PACKAGE_FOLDER, 'package.json'), `${JSON.stringify(toPackageManifest(), null, 2)}\n`)
 
-const archive = run('npm', ['pack', '--silent', '--pack-destination', BUILD], FOLDER).trim()
-const components = `${about.name}-${about.version}.cdx.json`
-const sbom = [
+const archive = run('npm', ['pack', '--silent', '--pack-destination', BUILD], PACKAGE_FOLDER).trim()
+const sbomFile = `${about.name}-${about.version}.cdx.json`
+const sbomArguments = [
   'sbom',
   '--sbom-format',
   'cyclonedx',
@@ -42,25 +45,26 @@ const sbom = [
   'dev',
   '--package-lock-only',
 ]
-writeFileSync(join(BUILD, components), run('npm', sbom, ROOT))
-const checksums = [archive, components].map((name) => `${sha256(join(BUILD, name))}  ${name}\n`)
+writeFileSync(join(BUILD, sbomFile), run('npm', sbomArguments, ROOT))
+const checksums = [archive, sbomFile].map((name) => `${hashFile(join(BUILD, name))}  ${name}\n`)
 writeFileSync(join(BUILD, 'SHA256SUMS'), checksums.join(''))
 process.stdout.write(checksums.join(''))
 
 function copy(path: string): void {
-  mkdirSync(dirname(join(FOLDER, path)), { recursive: true })
-  cpSync(join(ROOT, path), join(FOLDER, path), { verbatimSymlinks: true })
+  mkdirSync(dirname(join(PACKAGE_FOLDER, path)), { recursive: true })
+  cpSync(join(ROOT, path), join(PACKAGE_FOLDER, path), { verbatimSymlinks: true })
 }
 
 /** Writes bin/assay, which imports the compiled commands. */
 function writeProgram(): void {
-  const program = join(FOLDER, 'bin/assay')
+  const program = join(PACKAGE_FOLDER, 'bin/assay')
   mkdirSync(dirname(program), { recursive: true })
   writeFileSync(program, readFileSync(join(ROOT, 'bin/assay'), 'utf8').replace('../cli/main.ts', '../cli/main.js'))
   chmodSync(program, 0o755)
 }
 
-function manifest(): object {
+/** Returns package.json without the fields that matter only for development. */
+function toPackageManifest(): object {
   const { private: _, scripts: __, devDependencies: ___, ...published } = about
   return published
 }
@@ -70,10 +74,10 @@ function run(program: string, args: string[], cwd: string): string {
     cwd,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
-    maxBuffer: 1 << 26,
+    maxBuffer: OUTPUT_BYTES_MAX,
   })
 }
 
-function sha256(path: string): string {
+function hashFile(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }

@@ -12,31 +12,33 @@ export type ScratchDatabase = { database: Database; folder: string }
 
 /** Runs work with a migrated database and an empty folder, and removes both afterwards. */
 export async function withScratchDatabase<T>(work: (scratch: ScratchDatabase) => Promise<T>): Promise<T> {
-  await using undo = new AsyncDisposableStack()
+  await using cleanup = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'assay-scratch-'))
-  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }))
 
-  const server = open(await serverUrl(folder, undo))
-  undo.defer(server.close)
+  const server = connectTo(await findServerUrl(folder, cleanup))
+  cleanup.defer(server.close)
   const name = `scratch_${randomBytes(8).toString('hex')}`
   await sql`create database ${sql.id(name)}`.execute(server.db)
-  undo.defer(async () => void (await sql`drop database ${sql.id(name)} with (force)`.execute(server.db)))
+  cleanup.defer(async () => {
+    await sql`drop database ${sql.id(name)} with (force)`.execute(server.db)
+  })
 
   const url = new URL(server.url)
   url.pathname = `/${name}`
-  const database = open(url.href)
-  undo.defer(database.close)
+  const database = connectTo(url.href)
+  cleanup.defer(database.close)
   await migrate(database.db)
   return await work({ database, folder })
 }
 
-/** Uses the given server, or starts the embedded one temporarily. */
-async function serverUrl(folder: string, undo: AsyncDisposableStack): Promise<string> {
-  const named = process.env.ASSAY_TEST_DATABASE_URL
-  if (named) return named
+/** Returns the address of the server in ASSAY_TEST_DATABASE_URL, or starts the embedded server until the cleanup. */
+async function findServerUrl(folder: string, cleanup: AsyncDisposableStack): Promise<string> {
+  const configuredUrl = process.env.ASSAY_TEST_DATABASE_URL
+  if (configuredUrl) return configuredUrl
   const postgres = await startPostgres({ folder: join(folder, 'postgres'), durable: false })
-  undo.defer(postgres.stop)
+  cleanup.defer(postgres.stop)
   return toDatabaseUrl(postgres.connection)
 }
 
-const open = (url: string): Database => connect(url, { max: 2, onError: () => {} })
+const connectTo = (url: string): Database => connect(url, { max: 2, onError: () => {} })

@@ -30,7 +30,9 @@ export type SdkOperation = {
   upload: string | undefined
   kind: ResponseKind
   response: SdkSchema | undefined
+  /** True if the operation takes an idempotency key, so that creating something can be repeated safely. */
   creates: boolean
+  /** True if the operation requires the header If-Match. */
   conditional: boolean
 }
 
@@ -61,8 +63,8 @@ export function readContract(json: unknown): SdkContract {
 
 function toOperation(method: string, path: string, operation: OpenApiOperation): SdkOperation {
   const { operationId: id, summary, parameters, requestBody } = operation
-  const named = (place: string) => parameters.filter((parameter) => parameter.in === place)
-  const headers = named('header').map(({ name }) => name)
+  const parametersIn = (location: string) => parameters.filter((parameter) => parameter.in === location)
+  const headers = parametersIn('header').map(({ name }) => name)
   const json = requestBody?.content['application/json']
   const [upload] = json ? [] : Object.keys(requestBody?.content ?? {})
   return {
@@ -70,9 +72,9 @@ function toOperation(method: string, path: string, operation: OpenApiOperation):
     summary,
     method,
     path,
-    params: named('path').map(({ name }) => name),
+    params: parametersIn('path').map(({ name }) => name),
     query: Object.fromEntries(
-      named('query').map(({ name, schema, description }) => [name, describe(schema, description)]),
+      parametersIn('query').map(({ name, schema, description }) => [name, addDescription(schema, description)]),
     ),
     body: json && { schema: json.schema, required: requestBody?.required ?? false },
     upload,
@@ -82,22 +84,23 @@ function toOperation(method: string, path: string, operation: OpenApiOperation):
   }
 }
 
-const describe = (schema: SdkSchema, description: string | undefined): SdkSchema =>
+const addDescription = (schema: SdkSchema, description: string | undefined): SdkSchema =>
   description === undefined ? schema : { ...schema, description }
 
-/** Selects the response of success. All statuses of success have the same shape. */
+/** Returns the first successful response with a body. All successful responses of an operation have the same shape. */
 function toResponse({ responses }: OpenApiOperation): Pick<SdkOperation, 'kind' | 'response'> {
-  const [first] = Object.entries(responses)
-    .filter(([status, { content }]) => status.startsWith('2') && content !== undefined)
-    .map(([, { content }]) => content ?? {})
-  const json = first?.['application/json']
+  const [content] = Object.entries(responses)
+    .filter(([status]) => status.startsWith('2'))
+    .flatMap(([, response]) => (response.content ? [response.content] : []))
+  const json = content?.['application/json']
   if (json) return { kind: 'json', response: json.schema }
-  const events = first?.['text/event-stream']
+  const events = content?.['text/event-stream']
   if (events) return { kind: 'events', response: events.schema }
-  return { kind: first === undefined ? 'none' : 'file', response: undefined }
+  return { kind: content === undefined ? 'none' : 'file', response: undefined }
 }
 
-export const refName = ({ $ref = '' }: SdkSchema): string => $ref.split('/').at(-1) ?? ''
+/** Returns the name of the schema that a reference points to. */
+export const toReferencedName = ({ $ref = '' }: SdkSchema): string => $ref.split('/').at(-1) ?? ''
 
-/** Writes names for Python: `createKey` becomes `create_key`. */
+/** Converts a name for Python: `createKey` becomes `create_key`. */
 export const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -1,7 +1,7 @@
 /** Files with pure decisions that belong together, and the tests that have to notice a change in them. */
 export type MutationGroup = { name: string; files: readonly string[]; tests: readonly string[] }
 
-/** Tests in this list must not need a database, a sandbox or a network: every mutant runs them again. */
+/** Groups of files to mutate. Their tests must need no database, sandbox or network: they run once per mutant. */
 export const MUTATION_GROUPS: readonly MutationGroup[] = [
   {
     name: 'frontier and statistics',

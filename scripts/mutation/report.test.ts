@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
-import { classifyMutants, mutationTable, percentKilled, sumCounts, type TestedMutant } from './report.ts'
+import { classifyMutants, percentKilled, renderTables, sumCounts, type TestedMutant } from './report.ts'
 
 const mutant = (file: string, code: string, isKilled: boolean): TestedMutant => ({
   file,
   line: 1,
-  text: `return ${code}`,
+  lineText: `return ${code}`,
   code,
-  becomes: 'false',
+  replacement: 'false',
   isKilled,
 })
-const equivalent = (file: string, code: string, line?: string) => ({
+const equivalent = (file: string, code: string, lineText?: string) => ({
   file,
   code,
-  becomes: 'false',
+  replacement: 'false',
   reason: 'It is always false.',
-  line,
+  lineText,
 })
 const MUTANTS = [mutant('a.ts', 'x', true), mutant('a.ts', 'y', false), mutant('b.ts', 'x', false)]
 
@@ -41,5 +41,5 @@ test('a group has the sum of its files', () => {
   const { counts } = classifyMutants(['a.ts', 'b.ts'], MUTANTS, [])
   expect(sumCounts(['a.ts', 'b.ts'], counts)).toEqual({ mutants: 3, killed: 1, equivalent: 0 })
   const group = { name: 'both', files: ['a.ts', 'b.ts'], tests: [] }
-  expect(mutationTable([group], counts, [])).toContain('| **both** | 3 | 1 | 0 | 2 | 33.3 % |')
+  expect(renderTables([group], counts, [])).toContain('| **both** | 3 | 1 | 0 | 2 | 33.3 % |')
 })

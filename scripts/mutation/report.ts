@@ -2,29 +2,36 @@ import type { EquivalentMutant } from './equivalents.ts'
 import type { MutationGroup } from './groups.ts'
 
 /** Percentage of mutants that the tests of each group must notice. */
-export const KILLED_MIN = 95
+export const KILLED_PERCENT_MIN = 95
 
 export type TestedMutant = {
   file: string
   /** Counted from 1. */
   line: number
   /** The source line on which the mutant begins. */
-  text: string
+  lineText: string
+  /** The original code, and the code that replaces it. */
   code: string
-  becomes: string
+  replacement: string
   isKilled: boolean
 }
 
 export type MutantCounts = { mutants: number; killed: number; equivalent: number }
 
-/** Counts the mutants of each file. An equivalent mutant that was killed, or does not exist, is stale. */
+/**
+ * Counts the mutants of each file and lists the survivors. An entry of `equivalents` is stale if its mutant was killed or
+ * no longer exists.
+ */
 export function classifyMutants(
   files: readonly string[],
   mutants: readonly TestedMutant[],
   equivalents: readonly EquivalentMutant[],
 ): { counts: Map<string, MutantCounts>; survivors: TestedMutant[]; stale: EquivalentMutant[] } {
-  const isSame = (mutant: TestedMutant, { file, line = '', code, becomes }: EquivalentMutant) =>
-    mutant.file === file && mutant.text.includes(line) && mutant.code === code && mutant.becomes === becomes
+  const isSame = (mutant: TestedMutant, { file, lineText = '', code, replacement }: EquivalentMutant) =>
+    mutant.file === file &&
+    mutant.lineText.includes(lineText) &&
+    mutant.code === code &&
+    mutant.replacement === replacement
   const survivors = mutants.filter(({ isKilled }) => !isKilled)
   const isEquivalent = (mutant: TestedMutant) => equivalents.some((each) => isSame(mutant, each))
   const counts = files.map((file): [string, MutantCounts] => {
@@ -57,25 +64,28 @@ export function sumCounts(files: readonly string[], counts: ReadonlyMap<string, 
   return sum
 }
 
-/** Percentage of the mutants that change what the program does. */
+/** Returns the percentage of killed mutants among those that are not equivalent. */
 export const percentKilled = ({ mutants, killed, equivalent }: MutantCounts): number =>
   mutants === equivalent ? 100 : (100 * killed) / (mutants - equivalent)
 
 /** Returns two tables in Markdown: the counts of every file, and the equivalent mutants with their reasons. */
-export function mutationTable(
+export function renderTables(
   groups: readonly MutationGroup[],
   counts: ReadonlyMap<string, MutantCounts>,
   equivalents: readonly EquivalentMutant[],
 ): string {
-  const row = (name: string, counts: MutantCounts) =>
-    `| ${name} | ${counts.mutants} | ${counts.killed} | ${counts.equivalent} | ${counts.mutants - counts.killed - counts.equivalent} | ${percentKilled(counts).toFixed(1)} % |`
+  const renderRow = (name: string, { mutants, killed, equivalent }: MutantCounts) =>
+    `| ${name} | ${mutants} | ${killed} | ${equivalent} | ${mutants - killed - equivalent} | ${percentKilled({ mutants, killed, equivalent }).toFixed(1)} % |`
   const rows = groups.flatMap(({ name, files }) => [
-    row(`**${name}**`, sumCounts(files, counts)),
-    ...files.map((file) => row(`\`${file}\``, sumCounts([file], counts))),
+    renderRow(`**${name}**`, sumCounts(files, counts)),
+    ...files.map((file) => renderRow(`\`${file}\``, sumCounts([file], counts))),
   ])
-  const listed = equivalents
+  const equivalentRows = equivalents
     .filter(({ file }) => counts.has(file))
-    .map(({ file, code, becomes, reason }) => `| \`${file}\` | ${cell(code)} | ${cell(becomes)} | ${reason} |`)
+    .map(
+      ({ file, code, replacement, reason }) =>
+        `| \`${file}\` | ${formatCode(code)} | ${formatCode(replacement)} | ${reason} |`,
+    )
   return [
     '| file | mutants | killed | equivalent | survived | killed of those that matter |',
     '|---|---|---|---|---|---|',
@@ -83,8 +93,9 @@ export function mutationTable(
     '',
     '| file | code | equivalent mutant | reason |',
     '|---|---|---|---|',
-    ...listed,
+    ...equivalentRows,
   ].join('\n')
 }
 
-const cell = (code: string): string => `\`${code.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|')}\``
+/** Formats code for a cell of a Markdown table. */
+const formatCode = (code: string): string => `\`${code.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|')}\``

@@ -8,12 +8,12 @@ import { ROOT } from '../files.ts'
 import type { MutationGroup } from './groups.ts'
 import type { TestedMutant } from './report.ts'
 
-const RUNNER = fileURLToPath(new URL('runner.ts', import.meta.url))
+const RUNNER_FILE = fileURLToPath(new URL('runner.ts', import.meta.url))
 const INSTRUMENTER_OPTIONS = { plugins: null, excludedMutations: [], ignorers: [] }
 
 /**
- * Tests all mutants of a group. They are compiled into the files together, each behind a switch, so that a test runs
- * all of its mutants in one process. Mutants that are executed while a module is imported need a process each.
+ * Tests all mutants of a group. All mutants are compiled into the files, each behind a switch, so that one process can run
+ * a test with every mutant that the test executes. Static mutants, executed while a module is imported, need a run each.
  */
 export async function runGroup(group: MutationGroup): Promise<TestedMutant[]> {
   const sources = group.files.map((file) => ({
@@ -21,23 +21,23 @@ export async function runGroup(group: MutationGroup): Promise<TestedMutant[]> {
     mutate: true,
     content: readFileSync(join(ROOT, file), 'utf8'),
   }))
-  const { files, mutants } = await new Instrumenter(SILENT).instrument(sources, INSTRUMENTER_OPTIONS)
+  const { files, mutants } = await new Instrumenter(SILENT_LOGGER).instrument(sources, INSTRUMENTER_OPTIONS)
   const folder = mkdtempSync(join(tmpdir(), 'assay-mutate-'))
   const vitest = await openVitest(group, new Map(files.map(({ name, content }) => [name, content])))
   try {
     vitest.provide('mutationFolder', folder)
     await runTests(vitest, folder)
-    const pending = staticMutants(folder)
-    for (const [mutant, testFiles] of pending) await runTests(vitest, folder, { mutant, testFiles })
-    const killed = new Set(linesIn(folder, 'killed'))
+    for (const [mutant, testFiles] of listLivingStaticMutants(folder))
+      await runTests(vitest, folder, { mutant, testFiles })
+    const killed = new Set(readLines(folder, 'killed'))
     return mutants.map(({ id, fileName, location: { start, end }, replacement }) => {
       const lines = sources.find(({ name }) => name === fileName)?.content.split('\n') ?? []
       return {
         file: fileName.slice(ROOT.length),
         line: start.line + 1,
-        text: lines[start.line] ?? '',
-        code: textBetween(lines, start, end),
-        becomes: replacement,
+        lineText: lines[start.line] ?? '',
+        code: sliceText(lines, start, end),
+        replacement,
         isKilled: killed.has(id),
       }
     })
@@ -55,7 +55,7 @@ function openVitest({ tests }: MutationGroup, instrumented: ReadonlyMap<string, 
     include: [...tests],
     watch: false,
     reporters: [{}],
-    runner: RUNNER,
+    runner: RUNNER_FILE,
     maxWorkers: 2,
     testTimeout: 3_600_000,
     // The cache is keyed by the source file: it would mix instrumented modules with original ones.
@@ -64,18 +64,21 @@ function openVitest({ tests }: MutationGroup, instrumented: ReadonlyMap<string, 
   return createVitest('test', options, { plugins: [plugin] })
 }
 
-/** The original must pass every test. For a mutant, the runner has noted whether a test failed. */
+/**
+ * Runs the tests of the group once, with all mutants that they execute, or the given test files with one static mutant.
+ * Throws if a test fails without a mutant. Which mutants were killed is written to the folder.
+ */
 async function runTests(
   vitest: Vitest,
   folder: string,
   { mutant: onlyMutant = '', testFiles }: { mutant?: string; testFiles?: ReadonlySet<string> } = {},
 ): Promise<void> {
   vitest.provide('onlyMutant', onlyMutant)
-  const found = await vitest.globTestSpecifications()
-  const wanted = found.filter(({ moduleId }) => testFiles?.has(moduleId) ?? true)
-  const { testModules } = await vitest.runTestSpecifications(wanted, true)
-  const failures = testModules.filter((module) => !module.ok()).flatMap(failuresIn)
-  // The runner catches failures of tests with a mutant. These files could not even be imported.
+  const allTests = await vitest.globTestSpecifications()
+  const chosenTests = allTests.filter(({ moduleId }) => testFiles?.has(moduleId) ?? true)
+  const { testModules } = await vitest.runTestSpecifications(chosenTests, true)
+  const failures = testModules.filter((module) => !module.ok()).flatMap(listFailures)
+  // The runner catches failures of tests with a mutant. A failure here means that the file could not be imported.
   if (onlyMutant !== '' && failures.length > 0) appendFileSync(join(folder, 'killed'), `${onlyMutant}\n`)
   if (onlyMutant === '' && failures.length > 0)
     throw new Error(
@@ -83,52 +86,57 @@ async function runTests(
     )
 }
 
-function failuresIn(module: TestModule): string[] {
+function listFailures(module: TestModule): string[] {
   const errors = [...module.children.allTests('failed')].flatMap((test) => test.result().errors ?? [])
   return [...module.errors(), ...errors].map(({ message }) => `${module.relativeModuleId}: ${message}`)
 }
 
-/** Living mutants that were executed during an import, with the test files that imported them. */
-function staticMutants(folder: string): Map<string, ReadonlySet<string>> {
-  const killed = new Set(linesIn(folder, 'killed'))
-  const pairs = linesIn(folder, 'static').map((line) => ({ mutant: line.split(' ', 1)[0] ?? '', line }))
-  const living = Map.groupBy(
-    pairs.filter(({ mutant }) => !killed.has(mutant)),
-    ({ mutant }) => mutant,
-  )
+/** Returns the static mutants that were not killed yet, with the test files that imported them. */
+function listLivingStaticMutants(folder: string): Map<string, ReadonlySet<string>> {
+  const killed = new Set(readLines(folder, 'killed'))
+  // Each line is the id of a mutant, a space and the path of a test file.
+  const imports = readLines(folder, 'static').map((line) => {
+    const [mutant = ''] = line.split(' ', 1)
+    return { mutant, testFile: line.slice(mutant.length + 1) }
+  })
+  const livingImports = imports.filter(({ mutant }) => !killed.has(mutant))
+  const importsByMutant = Map.groupBy(livingImports, ({ mutant }) => mutant)
   return new Map(
-    [...living].map(([mutant, own]) => [mutant, new Set(own.map(({ line }) => line.slice(mutant.length + 1)))]),
+    [...importsByMutant].map(([mutant, entries]) => [mutant, new Set(entries.map(({ testFile }) => testFile))]),
   )
 }
 
-function linesIn(folder: string, name: string): string[] {
+function readLines(folder: string, name: string): string[] {
   const path = join(folder, name)
   return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []
 }
 
+/** A position in a text. Both numbers begin at 0. */
 type Position = { line: number; column: number }
 
-function textBetween(lines: readonly string[], start: Position, end: Position): string {
-  const within = lines.slice(start.line, end.line + 1)
-  const last = within.length - 1
-  return within
-    .map((line, index) => line.slice(index === 0 ? start.column : 0, index === last ? end.column : undefined))
+/** Returns the text between two positions. */
+function sliceText(lines: readonly string[], start: Position, end: Position): string {
+  const slicedLines = lines.slice(start.line, end.line + 1)
+  const lastIndex = slicedLines.length - 1
+  return slicedLines
+    .map((line, index) => line.slice(index === 0 ? start.column : 0, index === lastIndex ? end.column : undefined))
     .join('\n')
 }
 
-const no = (): boolean => false
-const nothing = (): void => {}
-const SILENT = {
-  isTraceEnabled: no,
-  isDebugEnabled: no,
-  isInfoEnabled: no,
-  isWarnEnabled: no,
-  isErrorEnabled: no,
-  isFatalEnabled: no,
-  trace: nothing,
-  debug: nothing,
-  info: nothing,
-  warn: nothing,
-  error: nothing,
-  fatal: nothing,
+const isDisabled = (): boolean => false
+const ignore = (): void => {}
+/** A logger for the instrumenter that writes nothing. */
+const SILENT_LOGGER = {
+  isTraceEnabled: isDisabled,
+  isDebugEnabled: isDisabled,
+  isInfoEnabled: isDisabled,
+  isWarnEnabled: isDisabled,
+  isErrorEnabled: isDisabled,
+  isFatalEnabled: isDisabled,
+  trace: ignore,
+  debug: ignore,
+  info: ignore,
+  warn: ignore,
+  error: ignore,
+  fatal: ignore,
 }

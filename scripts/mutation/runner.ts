@@ -7,7 +7,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Folder in which results of mutants are collected. */
     mutationFolder: string
-    /** The only mutant to run, active from the import of the file on. Empty: all mutants that a test executes. */
+    /** A static mutant, which is active from the import of a file on. Empty to run all mutants that a test executes. */
     onlyMutant: string
   }
 }
@@ -21,71 +21,80 @@ type Instrumentation = {
   hitLimit?: number
 }
 
-/** An endless loop ends after this many times as many executions of the mutant as the original has. */
-const HITS_FACTOR = 5
-const HITS_MIN = 10_000
-/** Limit for code whose executions in the original were not counted. */
-const HITS_MAX = 10_000_000
+// A mutant that is executed more often than its limit is assumed to loop forever, and the instrumented code throws.
+/** The limit is this many times the executions in the original program. */
+const HIT_LIMIT_FACTOR = 5
+const HIT_LIMIT_MIN = 10_000
+/** The limit of static mutants, whose executions in the original program are not counted. */
+const STATIC_HIT_LIMIT = 10_000_000
 
 const state: Instrumentation = {}
 Object.assign(globalThis, { __stryker__: state })
-// Every mutant gets equal inputs, and no smaller counterexample is searched.
+// Property tests use the same inputs for every mutant and do not search for a smaller counterexample.
 fc.configureGlobal({ seed: 1, endOnFailure: true })
 
-/** Runs every test once as it is, and then once for each mutant that it executes. A test that fails kills the mutant. */
+/** Runs every test without a mutant, and then once for each mutant that it executes. A test that fails kills the mutant. */
 // biome-ignore lint/style/noDefaultExport: Vitest loads the default export of a runner.
 export default class MutationRunner extends TestRunner {
-  readonly #only = inject('onlyMutant')
-  #areStaticWritten = false
+  readonly #staticMutant = inject('onlyMutant')
+  #hasWrittenStaticMutants = false
 
   override importFile(filepath: string, source: 'collect' | 'setup'): unknown {
-    if (this.#only !== '') Object.assign(state, { activeMutant: this.#only, hitCount: 0, hitLimit: HITS_MAX })
+    if (this.#staticMutant !== '')
+      Object.assign(state, { activeMutant: this.#staticMutant, hitCount: 0, hitLimit: STATIC_HIT_LIMIT })
     return super.importFile(filepath, source)
   }
 
   async runTask(test: RunnerTestCase): Promise<void> {
     const run = TestRunner.getTestFn(test)
-    if (this.#only !== '') return await this.#runOnly(run)
-    if (!this.#areStaticWritten) this.#writeStatic(test.file.filepath)
+    if (this.#staticMutant !== '') return await this.#runWithStaticMutant(run)
+    if (!this.#hasWrittenStaticMutants) this.#writeStaticMutants(test.file.filepath)
     state.currentTestId = test.id
     await run()
-    const covered = Object.entries(state.mutantCoverage?.perTest[test.id] ?? {})
+    const executedMutants = Object.entries(state.mutantCoverage?.perTest[test.id] ?? {})
+    // Executions with a mutant must not be counted as executions of this test.
     state.currentTestId = 'mutants'
-    for (const [mutant, hits] of covered) if (!isKilled(mutant)) await runMutant(mutant, hits, run)
+    for (const [mutant, hits] of executedMutants) if (!isKilled(mutant)) await runMutant(mutant, hits, run)
+    // Fails if a mutant has changed the state of a module.
     await run()
   }
 
-  /** The mutant is active while the file is imported, so that constants of a module are computed with it. */
-  async #runOnly(run: () => unknown): Promise<void> {
-    if (isKilled(this.#only)) return
+  /** Runs a test with the static mutant, which has been active since the file was imported. */
+  async #runWithStaticMutant(run: () => unknown): Promise<void> {
+    if (isKilled(this.#staticMutant)) return
     try {
       await run()
     } catch {
-      write('killed', this.#only)
+      appendLine('killed', this.#staticMutant)
     }
   }
 
-  /** Mutants that were executed before the first test, while modules were imported. */
-  #writeStatic(filepath: string): void {
-    this.#areStaticWritten = true
-    for (const mutant of Object.keys(state.mutantCoverage?.static ?? {})) write('static', `${mutant} ${filepath}`)
+  /** Writes down the mutants that were executed before the first test, while modules were imported. */
+  #writeStaticMutants(filepath: string): void {
+    this.#hasWrittenStaticMutants = true
+    for (const mutant of Object.keys(state.mutantCoverage?.static ?? {})) appendLine('static', `${mutant} ${filepath}`)
   }
 }
 
 async function runMutant(mutant: string, hits: number, run: () => unknown): Promise<void> {
-  Object.assign(state, { activeMutant: mutant, hitCount: 0, hitLimit: Math.max(HITS_MIN, hits * HITS_FACTOR) })
+  Object.assign(state, {
+    activeMutant: mutant,
+    hitCount: 0,
+    hitLimit: Math.max(HIT_LIMIT_MIN, hits * HIT_LIMIT_FACTOR),
+  })
   try {
     await run()
   } catch {
-    write('killed', mutant)
+    appendLine('killed', mutant)
   } finally {
     state.activeMutant = undefined
   }
 }
 
-const write = (name: string, line: string): void => appendFileSync(join(inject('mutationFolder'), name), `${line}\n`)
+const appendLine = (name: string, line: string): void =>
+  appendFileSync(join(inject('mutationFolder'), name), `${line}\n`)
 
-/** Reads the file each time: another worker may have killed the mutant. */
+/** Returns true if this or another worker has killed the mutant. Reads the file each time. */
 function isKilled(mutant: string): boolean {
   const path = join(inject('mutationFolder'), 'killed')
   return existsSync(path) && readFileSync(path, 'utf8').split('\n').includes(mutant)

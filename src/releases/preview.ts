@@ -150,9 +150,9 @@ function toPreviewSetting(result: SettingResult, content: ReleaseContent, tasks:
 
 function comparePairs(chosen: readonly SettingResult[], frontier: readonly string[]): SettingPair[] {
   const onFrontier = frontier.flatMap((id) => chosen.filter((each) => each.id === id))
-  const tracks = alignScores(onFrontier.map(toScores))
-  return tracks.flatMap((first, index) =>
-    tracks.slice(index + 1).flatMap((second, offset): SettingPair[] => {
+  const scores = alignScores(onFrontier.map(toScores))
+  return scores.flatMap((first, index) =>
+    scores.slice(index + 1).flatMap((second, offset): SettingPair[] => {
       const estimate = estimateDifference(first, second)
       const [a, b] = [frontier[index], frontier[index + 1 + offset]]
       if (!estimate || a === undefined || b === undefined) return []
