@@ -17,9 +17,10 @@ import { SettingsChoice } from './settings-choice.tsx'
 const ROUTE = '/repos/$owner/$name/publish'
 const RELEASES_MAX = 50
 
-/** Chooses settings, shows the public page that they would produce, and publishes it. Releases so far are below. */
+/** Chooses settings, previews the public page with them and publishes it. Lists the releases of the repository. */
 export function PublishPage() {
   const params = useParams({ from: ROUTE })
+  // Keys of the chosen settings. Undefined until the user changes the choice: all settings that can be published.
   const [chosen, setChosen] = useState<readonly string[]>()
   const preview = useRead(
     previewRelease,
@@ -40,10 +41,10 @@ export function PublishPage() {
       state={preview.data && <span className="chip">{preview.data.repository.visibility} repository</span>}
     >
       <Loaded query={preview}>
-        {(found) => (
+        {(loaded) => (
           <ReleaseChoice
-            preview={found}
-            chosen={chosen ?? listPublishable(found)}
+            preview={loaded}
+            chosen={chosen ?? listPublishable(loaded)}
             onChoose={setChosen}
             onRejected={() => void preview.refetch()}
           />
@@ -59,6 +60,7 @@ const listPublishable = ({ settings }: Preview): string[] =>
 
 type ReleaseChoiceProps = {
   preview: Preview
+  /** Keys of the chosen settings. */
   chosen: readonly string[]
   onChoose: (chosen: readonly string[]) => void
   /** Called if publishing failed, for example because the preview is out of date. */
@@ -79,12 +81,12 @@ function ReleaseChoice({ preview, chosen, onChoose, onRejected }: ReleaseChoiceP
     )
   return (
     <>
-      <Blockers blockers={preview.blockers} />
+      <BlockersCard blockers={preview.blockers} />
       <SettingsChoice settings={preview.settings} chosen={chosen} onChoose={onChoose} />
       {chosen.length > 0 && (
         <>
           <ReleaseChanges preview={preview} head={head} />
-          <PublicPage chosen={chosen} />
+          <PublicPageCard chosen={chosen} />
         </>
       )}
       <PublishCard preview={preview} chosen={chosen} onRejected={onRejected} />
@@ -92,7 +94,7 @@ function ReleaseChoice({ preview, chosen, onChoose, onRejected }: ReleaseChoiceP
   )
 }
 
-function Blockers({ blockers }: Pick<Preview, 'blockers'>) {
+function BlockersCard({ blockers }: Pick<Preview, 'blockers'>) {
   if (blockers.length === 0) return null
   return (
     <Card title="Not possible yet">
@@ -107,8 +109,8 @@ function Blockers({ blockers }: Pick<Preview, 'blockers'>) {
   )
 }
 
-/** The public page itself, rendered by the service. Scripts are off, and links open in another tab. */
-function PublicPage({ chosen }: { chosen: readonly string[] }) {
+/** Previews the public page in a frame, rendered by the service. Scripts are disabled, and links open in a new tab. */
+function PublicPageCard({ chosen }: { chosen: readonly string[] }) {
   const api = useApi()
   const params = useParams({ from: ROUTE })
   const url = api.urlOf(previewReleasePage, { params, query: { setting: [...chosen] } })
@@ -140,14 +142,15 @@ function PublishCard({ preview, chosen, onRejected }: PublishCardProps) {
   const mayPublish = useHasPermission('write')
   if (!mayPublish) return null
   const { head, fingerprint, blockers, changes } = preview
+  // After another setting was chosen, the success message no longer applies.
   const isChoicePublished = publish.variables?.body?.settings.join() === chosen.join()
-  const isUnchanged = head !== null && Object.values(changes).every((ids) => ids.length === 0)
+  const hasNoChanges = head !== null && Object.values(changes).every((ids) => ids.length === 0)
   return (
     <Card title="Publish">
       <p>
         {plural(chosen.length, 'setting')} on {plural(preview.tasks, 'task')} become public under{' '}
         <bdi>{preview.repository.fullName}</bdi>, published by <bdi>{preview.publisher.login}</bdi>.
-        {isUnchanged && ' Nothing has changed since the current release; publishing keeps it.'}
+        {hasNoChanges && ' Nothing has changed since the current release; publishing keeps it.'}
       </p>
       <label className="check">
         <input type="checkbox" checked={publishTasks} onChange={({ target }) => setPublishTasks(target.checked)} />{' '}

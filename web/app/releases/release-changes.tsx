@@ -6,13 +6,13 @@ import { DataTable } from '../components/data-table.tsx'
 import { Card } from '../components/page.tsx'
 
 type ReleaseChangesProps = { preview: Preview; head: PublishedRelease | undefined }
-type ChangeNumbers = { accuracy: number | null; costPerTaskUsd: number | null; onFrontier: boolean }
+type SettingNumbers = { accuracy: number | null; costPerTaskUsd: number | null; onFrontier: boolean }
 type ChangeRow = {
   key: string
   name: string
   kind: 'new' | 'removed' | 'changed'
-  before?: ChangeNumbers | undefined
-  after?: ChangeNumbers | undefined
+  before?: SettingNumbers | undefined
+  after?: SettingNumbers | undefined
 }
 
 /** Lists the differences between the preview and the release that is public now. */
@@ -24,7 +24,7 @@ export function ReleaseChanges({ preview, head }: ReleaseChangesProps) {
       </Card>
     )
   const rows = listChanges(preview, head)
-  const tasks = head ? preview.tasks - head.tasks : 0
+  const taskDifference = head ? preview.tasks - head.tasks : 0
   return (
     <Card title={head ? `Changes since the release of ${formatDate(head.releasedAt)}` : 'Changes'}>
       {rows.length === 0 ? (
@@ -36,9 +36,9 @@ export function ReleaseChanges({ preview, head }: ReleaseChangesProps) {
           ))}
         </DataTable>
       )}
-      {tasks !== 0 && (
+      {taskDifference !== 0 && (
         <p className="muted">
-          {plural(Math.abs(tasks), 'task')} {tasks > 0 ? 'more' : 'fewer'} than now.
+          {plural(Math.abs(taskDifference), 'task')} {taskDifference > 0 ? 'more' : 'fewer'} than now.
         </p>
       )}
     </Card>
@@ -46,12 +46,12 @@ export function ReleaseChanges({ preview, head }: ReleaseChangesProps) {
 }
 
 function listChanges({ changes, settings }: Preview, head: PublishedRelease | undefined): ChangeRow[] {
-  const previewed = new Map(settings.map((setting) => [setting.key, setting]))
-  const published = new Map(head?.settings.map((setting) => [setting.id, setting]))
+  const previewSettings = new Map(settings.map((setting) => [setting.key, setting]))
+  const publishedSettings = new Map(head?.settings.map((setting) => [setting.id, setting]))
   const toRow =
     (kind: ChangeRow['kind']) =>
     (key: string): ChangeRow => {
-      const [before, after] = [published.get(key), previewed.get(key)]
+      const [before, after] = [publishedSettings.get(key), previewSettings.get(key)]
       const setting = after ?? before
       return {
         key,
@@ -82,15 +82,14 @@ function ChangeTableRow({ row: { name, kind, before, after } }: { row: ChangeRow
   )
 }
 
-/** Formats a change as "before → after", or only the number that exists. */
+/** Formats a change as `before → after`. Only one number is shown if the other is missing or formatted equally. */
 function formatChange(
   before: number | null | undefined,
   after: number | null | undefined,
   format: (value: number) => string,
 ): string {
-  const [old, current] = [before, after].map((value) => (value === null || value === undefined ? '' : format(value)))
-  if (old === current || current === '') return old ?? ''
-  return old === '' ? (current ?? '') : `${old} → ${current}`
+  const formatted = [before, after].flatMap((value) => (value === null || value === undefined ? [] : format(value)))
+  return [...new Set(formatted)].join(' → ')
 }
 
 function describeFrontier(before: boolean, after: boolean): string {

@@ -11,20 +11,20 @@ import { useHasPermission } from '../session/session.tsx'
 
 const RELEASES_MAX = 50
 
-/** Releases of a repository, newest first. Withdrawn ones remain, with the reason. */
+/** Lists the releases of a repository, newest first. Withdrawn releases remain, with the reason. */
 export function ReleaseHistory({ owner, name }: { owner: string; name: string }) {
   const releases = useRead(listReleases, { params: { owner, name }, query: { limit: RELEASES_MAX } })
   return (
     <Card title="Releases">
       <Loaded query={releases}>
-        {({ releases: all }) =>
-          all.length === 0 ? (
+        {(loaded) =>
+          loaded.releases.length === 0 ? (
             <Empty command={`assay releases publish --repo ${owner}/${name}`}>
               Published results of this repository appear here.
             </Empty>
           ) : (
             <ul className="rows">
-              {all.map((release) => (
+              {loaded.releases.map((release) => (
                 <ReleaseRow key={release.releaseId} release={release} />
               ))}
             </ul>

@@ -7,18 +7,19 @@ import { Card } from '../components/page.tsx'
 
 type SettingsChoiceProps = {
   settings: readonly PreviewSetting[]
+  /** Keys of the chosen settings. */
   chosen: readonly string[]
   onChoose: (chosen: readonly string[]) => void
 }
 
-/** Every setting that has run on the repository, with a check box for those that can be published. */
+/** Lists every setting that has run on the repository. Settings that cannot be published have a disabled check box. */
 export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoiceProps) {
   const toggle = (key: string, isChosen: boolean) =>
     onChoose(isChosen ? [...chosen, key].toSorted() : chosen.filter((each) => each !== key))
   return (
     <Card title="Settings">
       <DataTable label="Settings" heads={['Setting', '#Solved', '#Tasks', '#USD per task', 'State']}>
-        {settings.toSorted(compareAccuracy).map((setting) => (
+        {settings.toSorted(byAccuracy).map((setting) => (
           <tr key={setting.key}>
             <td>
               <label className="check">
@@ -47,9 +48,11 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
   )
 }
 
-const compareAccuracy = (a: PreviewSetting, b: PreviewSetting): number => (b.accuracy ?? -1) - (a.accuracy ?? -1)
+/** Orders settings by accuracy, the most accurate first and settings without results last. */
+const byAccuracy = (a: PreviewSetting, b: PreviewSetting): number => (b.accuracy ?? -1) - (a.accuracy ?? -1)
 
-const REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
+/** Reasons why a setting cannot be published. */
+const REASON_TEXTS: Record<NonNullable<PreviewSetting['reason']>, string> = {
   reference: 'a control without a model, never published',
   no_results: 'no results on approved tasks',
   cost_unknown: 'cost unknown',
@@ -57,7 +60,7 @@ const REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
 
 function SettingState({ setting }: { setting: PreviewSetting }) {
   const { reason, selected, onFrontier, complete, errored, voided } = setting
-  if (reason) return <span className="muted">{REASONS[reason]}</span>
+  if (reason) return <span className="muted">{REASON_TEXTS[reason]}</span>
   const notes = [
     ...(selected && !complete ? ['results for some tasks only'] : []),
     ...(errored > 0 ? [`${errored} errored`] : []),

@@ -20,7 +20,7 @@ export function AddTasksCard() {
       <div className="columns">
         <div>
           <h3>From merged pull requests</h3>
-          <Loaded query={options}>{(found) => <CreateForm options={found} />}</Loaded>
+          <Loaded query={options}>{(loaded) => <CreateForm options={loaded} />}</Loaded>
         </div>
         <div>
           <h3>Written by hand</h3>
@@ -32,11 +32,14 @@ export function AddTasksCard() {
 }
 
 const DIFFICULTIES = ['easy', 'medium', 'hard'] as const
-type WantedTasks = Record<(typeof DIFFICULTIES)[number], number>
+/** Number of tasks to create, by difficulty. */
+type TaskCounts = Record<(typeof DIFFICULTIES)[number], number>
+
+const TASKS_MAX = 300
 
 function CreateForm({ options }: { options: GenerationOptions }) {
   const { owner, name } = useParams({ from: ROUTE })
-  const [counts, setCounts] = useState<WantedTasks>({ easy: 5, medium: 0, hard: 0 })
+  const [counts, setCounts] = useState<TaskCounts>({ easy: 5, medium: 0, hard: 0 })
   const [budget, setBudget] = useState('')
   const create = useChange(createBatch, { invalidates: [listBatches] })
   const { defaults } = options
@@ -64,7 +67,7 @@ function CreateForm({ options }: { options: GenerationOptions }) {
             <input
               type="number"
               min="0"
-              max="300"
+              max={TASKS_MAX}
               required
               value={counts[difficulty]}
               onChange={({ target }) => setCounts({ ...counts, [difficulty]: Number(target.value) })}

@@ -8,14 +8,16 @@ import { Card } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { listBatchTasks, putBatchTaskFile, readBatchTask, readBatchTaskFile } from '../endpoints.gen.ts'
 
+const ROUTE = '/repos/$owner/$name/batches/$runId/review'
 const INSTRUCTION = 'instruction.md'
 
+/** `onEnd` is called after saving or canceling. */
 type EditFormProps = { task: BatchTaskDetail; onEnd: () => void }
 
-/** Changes the instruction of a task, which is then validated again. */
+/** Edits the instruction of a task. Saving it validates the task again. */
 export function EditForm({ task, onEnd }: EditFormProps) {
   const api = useApi()
-  const params = useParams({ from: '/repos/$owner/$name/batches/$runId/review' })
+  const params = useParams({ from: ROUTE })
   const file = useQuery({
     queryKey: ['instruction', params, task.taskId, task.digest],
     queryFn: async () => {
@@ -37,7 +39,7 @@ export function EditForm({ task, onEnd }: EditFormProps) {
 type EditorProps = EditFormProps & { content: string; etag: string }
 
 function Editor({ task, content, etag, onEnd }: EditorProps) {
-  const params = useParams({ from: '/repos/$owner/$name/batches/$runId/review' })
+  const params = useParams({ from: ROUTE })
   const [text, setText] = useState(content)
   const field = useRef<HTMLTextAreaElement>(null)
   useEffect(() => field.current?.focus(), [])
@@ -57,7 +59,9 @@ function Editor({ task, content, etag, onEnd }: EditorProps) {
         ref={field}
         value={text}
         onChange={(event) => setText(event.target.value)}
-        onKeyDown={({ key }) => key === 'Escape' && onEnd()}
+        onKeyDown={({ key }) => {
+          if (key === 'Escape') onEnd()
+        }}
       />
       {save.isError && <ProblemNote error={save.error} />}
       <p className="actions">

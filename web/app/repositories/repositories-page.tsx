@@ -8,7 +8,7 @@ import { ProblemNote } from '../components/problem-note.tsx'
 import { connectRepository, listCredentials, listRepositories } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 
-/** The connected repositories, and a form that connects another one. */
+/** Lists the connected repositories, and connects another one. */
 export function RepositoriesPage() {
   const repositories = useRead(listRepositories, { query: { limit: 100 } })
   return (
@@ -45,13 +45,14 @@ export function RepositoriesPage() {
   )
 }
 
-const FULL_NAME = '[\\w.\\-]+/[\\w.\\-]+'
+/** Matches `owner/name`. */
+const FULL_NAME_PATTERN = '[\\w.\\-]+/[\\w.\\-]+'
 
 function ConnectForm() {
   const [fullName, setFullName] = useState('')
   const [url, setUrl] = useState('')
   const [isPublic, setPublic] = useState(false)
-  const [credential, setCredential] = useState('')
+  const [credentialId, setCredentialId] = useState('')
   const navigate = useNavigate()
   const connect = useChange(connectRepository, {
     invalidates: [listRepositories],
@@ -64,11 +65,12 @@ function ConnectForm() {
         onSubmit={(event) => {
           event.preventDefault()
           const [owner = '', name = ''] = fullName.split('/')
-          const source =
+          // The visibility of a repository on GitHub is read from there.
+          const repository =
             url === ''
               ? ({ source: { kind: 'github' } } as const)
               : ({ source: { kind: 'git', url }, visibility: isPublic ? 'public' : 'private' } as const)
-          const body = credential === '' ? source : { ...source, credentialId: credential }
+          const body = credentialId === '' ? repository : { ...repository, credentialId }
           connect.mutate({ params: { owner, name }, body })
         }}
       >
@@ -76,7 +78,7 @@ function ConnectForm() {
         <input
           id="full-name"
           required
-          pattern={FULL_NAME}
+          pattern={FULL_NAME_PATTERN}
           placeholder="acme/billing"
           value={fullName}
           onChange={(event) => setFullName(event.target.value)}
@@ -95,7 +97,7 @@ function ConnectForm() {
             can read it, and its results may be published
           </label>
         )}
-        <CredentialChoice value={credential} onChange={setCredential} />
+        <CredentialChoice value={credentialId} onChange={setCredentialId} />
         <button type="submit" className="button primary" disabled={connect.isPending}>
           Connect
         </button>
@@ -105,10 +107,10 @@ function ConnectForm() {
   )
 }
 
-/** Chooses a credential for the code host or the git server. Nothing is shown if the workspace has none. */
+/** Chooses a credential for the code host or the git server. Renders nothing if the workspace has none. */
 function CredentialChoice({ value, onChange }: { value: string; onChange: (id: string) => void }) {
-  const found = useRead(listCredentials, { query: { limit: 100 } })
-  const choices = found.data?.credentials.filter(({ kind }) => kind === 'code-host') ?? []
+  const credentialList = useRead(listCredentials, { query: { limit: 100 } })
+  const choices = credentialList.data?.credentials.filter(({ kind }) => kind === 'code-host') ?? []
   if (choices.length === 0) return null
   return (
     <>

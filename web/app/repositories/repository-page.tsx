@@ -22,7 +22,7 @@ export function RepositoryPage() {
   const params = useParams({ from: ROUTE })
   const repository = useRead(readRepository, { params })
   const batches = useRead(listBatches, { params, query: { limit: 50 } }, { refetchMs: REFRESH_MS })
-  const approved = useRead(inRepository.options, { params })
+  const comparisonOptions = useRead(inRepository.options, { params })
   const comparisons = useRead(inRepository.list, { params, query: { limit: 50 } })
   return (
     <Page
@@ -38,14 +38,14 @@ export function RepositoryPage() {
       {repository.isError && <ProblemNote error={repository.error} />}
       <Card title="Batches">
         <Loaded query={batches}>
-          {({ batches: all }) =>
-            all.length === 0 ? (
+          {(loaded) =>
+            loaded.batches.length === 0 ? (
               <Empty command={`assay batches create --repo ${params.owner}/${params.name} --easy 5`}>
                 Batches of tasks appear here with the progress of each stage.
               </Empty>
             ) : (
               <ul className="rows">
-                {all.map((batch) => (
+                {loaded.batches.map((batch) => (
                   <BatchRow key={batch.runId} batch={batch} />
                 ))}
               </ul>
@@ -67,9 +67,9 @@ export function RepositoryPage() {
           }
         </Loaded>
       </Card>
-      <Funnel />
+      <PullRequestsCard />
       <Card title="Approved tasks">
-        <Loaded query={approved}>
+        <Loaded query={comparisonOptions}>
           {({ tasks }) =>
             tasks.length === 0 ? (
               <Empty command={`assay batches review <run> --repo ${params.owner}/${params.name}`}>
@@ -98,18 +98,22 @@ export function RepositoryPage() {
   )
 }
 
-const STAGES = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready'] as const
+/** Counts of a batch that are shown. An import has no stages in which a model or a sandbox creates the task. */
+const GENERATION_COUNTS = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready'] as const
+const IMPORT_COUNTS = ['discovered', 'screened', 'ready'] as const
 
 function BatchRow({ batch }: { batch: BatchRun }) {
   const params = useParams({ from: ROUTE })
   const { runId, state, createdAt, counts, generation, rejections, waiting, costUsd, error } = batch
   const undecided = counts.ready - counts.approved - counts.declined
-  const stages = generation === null ? (['discovered', 'screened', 'ready'] as const) : STAGES
+  const isImport = generation === null
+  const shownCounts = isImport ? IMPORT_COUNTS : GENERATION_COUNTS
+  const problem = waiting?.detail ?? error?.message
   return (
     <li>
       <p className="row-line">
         <Link to="/repos/$owner/$name/batches/$runId/review" params={{ ...params, runId }}>
-          {generation === null ? 'Import' : 'Batch'} of {formatTime(createdAt)}
+          {isImport ? 'Import' : 'Batch'} of {formatTime(createdAt)}
         </Link>
         <span className="actions">
           <span className="muted">
@@ -119,9 +123,9 @@ function BatchRow({ batch }: { batch: BatchRun }) {
         </span>
       </p>
       <ul className="stages small">
-        {stages.map((stage) => (
-          <li key={stage}>
-            <strong>{counts[stage]}</strong> <span className="muted">{stage}</span>
+        {shownCounts.map((name) => (
+          <li key={name}>
+            <strong>{counts[name]}</strong> <span className="muted">{name}</span>
           </li>
         ))}
         <li>
@@ -129,9 +133,9 @@ function BatchRow({ batch }: { batch: BatchRun }) {
         </li>
       </ul>
       <RejectionReasons reasons={rejections} />
-      {(waiting ?? error) && (
+      {problem !== undefined && (
         <p className="small fail-mark">
-          <bdi>{replaceUnsafeCharacters(waiting?.detail ?? error?.message ?? '')}</bdi>
+          <bdi>{replaceUnsafeCharacters(problem)}</bdi>
         </p>
       )}
     </li>
@@ -188,7 +192,7 @@ function RejectionReasons({ reasons }: { reasons: Readonly<Record<string, number
 }
 
 /** Counts the pull requests that could become tasks. Runs on demand, because it reads the whole history. */
-function Funnel() {
+function PullRequestsCard() {
   const params = useParams({ from: ROUTE })
   const scan = useChange(previewBatch)
   return (
@@ -202,7 +206,7 @@ function Funnel() {
     >
       {scan.isError && <ProblemNote error={scan.error} />}
       {scan.data ? (
-        <FunnelResult preview={scan.data} />
+        <ScanResult preview={scan.data} />
       ) : (
         <Empty command={`assay batches preview --repo ${params.owner}/${params.name}`}>
           A scan counts the merged pull requests that could become tasks, with the reasons for the rest. Nothing runs.
@@ -212,7 +216,7 @@ function Funnel() {
   )
 }
 
-function FunnelResult({ preview }: { preview: BatchPreview }) {
+function ScanResult({ preview }: { preview: BatchPreview }) {
   const { pullRequests, buckets, rejections, branch } = preview
   return (
     <>

@@ -5,8 +5,8 @@ import { Card } from '../components/page.tsx'
 
 type EvidenceLine = { mark: '✓' | '!' | '×'; text: string }
 
-/** Shows the evidence for and against a task, warnings first. */
-export function Evidence({ task }: { task: BatchTaskDetail }) {
+/** Lists the evidence for and against a task, warnings first. */
+export function EvidenceCard({ task }: { task: BatchTaskDetail }) {
   const { evidence, costUsd, note } = task
   const { calibration } = evidence
   const seconds = evidence.stages.reduce((sum, stage) => sum + stage.seconds, 0)
@@ -60,7 +60,7 @@ function listEvidence({ concerns, evidence }: BatchTaskDetail): EvidenceLine[] {
         text: `${rule} in ${path}: ${detail}`,
       }),
     ),
-    ...(calibration ? listCalibration(calibration) : []),
+    ...(calibration ? listCalibrationEvidence(calibration) : []),
     ...stages.map(
       ({ stage, reused }): EvidenceLine => ({
         mark: '✓',
@@ -70,18 +70,18 @@ function listEvidence({ concerns, evidence }: BatchTaskDetail): EvidenceLine[] {
   ]
 }
 
-function listCalibration({
+function listCalibrationEvidence({
   verifyMode,
   sandbox,
-  winners,
+  winners: passingCheats,
   cheats,
 }: NonNullable<BatchTaskDetail['evidence']['calibration']>): EvidenceLine[] {
   return [
     verifyMode === null
       ? { mark: '×', text: 'The reference solution passes in no verify mode' }
       : { mark: '✓', text: `The reference solution passes and a no-op fails in mode ${verifyMode} (${sandbox})` },
-    winners.length > 0
-      ? { mark: '!', text: `Known cheats pass: ${winners.join(', ')}` }
+    passingCheats.length > 0
+      ? { mark: '!', text: `Known cheats pass: ${passingCheats.join(', ')}` }
       : { mark: '✓', text: `None of ${plural(cheats.length, 'known cheat')} passes` },
   ]
 }

@@ -6,6 +6,7 @@ import { FileBrowser, isDiff } from '../components/file-browser.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { readBatchTaskFile } from '../endpoints.gen.ts'
 
+/** Tabs of the page. The instruction is part of the task and not read from a folder. */
 const FILE_GROUPS = [
   { id: 'instruction', label: 'Instruction', folder: undefined },
   { id: 'tests', label: 'Hidden tests', folder: 'tests/' },
@@ -14,14 +15,14 @@ const FILE_GROUPS = [
 ] as const
 type GroupId = (typeof FILE_GROUPS)[number]['id']
 
-/** The parts of a task: its instruction above its solution, and the files that the agent does not see. */
+/** Shows a part of a task: its instruction with the patch of its solution, or the files of a folder. */
 export function ReviewFiles({ task }: { task: BatchTaskDetail }) {
   const [group, setGroup] = useState<GroupId>('instruction')
   const params = useParams({ from: '/repos/$owner/$name/batches/$runId/review' })
   const listPathsIn = (folder: string) => task.files.map(({ path }) => path).filter((path) => path.startsWith(folder))
   const folder = FILE_GROUPS.find(({ id }) => id === group)?.folder
   const patches = listPathsIn('solution/').filter(isDiff)
-  const files = {
+  const source = {
     endpoint: readBatchTaskFile,
     toInput: (path: string) => ({ params: { ...params, taskId: task.taskId, path } }),
   }
@@ -38,12 +39,12 @@ export function ReviewFiles({ task }: { task: BatchTaskDetail }) {
         {folder === undefined ? (
           <Instruction task={task} />
         ) : (
-          <FileBrowser key={folder} paths={listPathsIn(folder)} {...files} />
+          <FileBrowser key={folder} paths={listPathsIn(folder)} {...source} />
         )}
       </Card>
       {folder === undefined && patches.length > 0 && (
         <Card title="Solution">
-          <FileBrowser paths={patches} {...files} />
+          <FileBrowser paths={patches} {...source} />
         </Card>
       )}
     </>

@@ -13,7 +13,7 @@ import { formatTime } from '../components/times.ts'
 import { decideTask, decideTasks, listBatchTasks, readBatch, readBatchTask } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 import { EditForm } from './edit-form.tsx'
-import { Evidence } from './review-evidence.tsx'
+import { EvidenceCard } from './review-evidence.tsx'
 import { ReviewFiles } from './review-files.tsx'
 
 const ROUTE = '/repos/$owner/$name/batches/$runId/review'
@@ -61,16 +61,18 @@ function describeBatch({ createdAt, counts: { ready, approved, declined } }: Api
 const isUndecided = ({ state, decision }: BatchTask): boolean => state === 'ready' && decision === null
 const isUndecidedWithoutWarnings = (task: BatchTask): boolean => isUndecided(task) && task.concerns.length === 0
 
+/** `keys` shows the list of shortcuts. */
 type ReviewMode = 'read' | 'decline' | 'edit' | 'keys'
 
 function ReviewQueue({ tasks }: { tasks: readonly BatchTask[] }) {
   const params = useParams({ from: ROUTE })
-  const { task: chosen } = useSearch({ from: ROUTE })
+  const { task: chosenTaskId } = useSearch({ from: ROUTE })
   const navigate = useNavigate({ from: ROUTE })
   const [mode, setMode] = useState<ReviewMode>('read')
+  // Shows the first task if none is chosen.
   const index = Math.max(
     0,
-    tasks.findIndex(({ taskId }) => taskId === chosen),
+    tasks.findIndex(({ taskId }) => taskId === chosenTaskId),
   )
   const current = tasks[index]
   const choose = (task: BatchTask | undefined) => {
@@ -84,7 +86,7 @@ function ReviewQueue({ tasks }: { tasks: readonly BatchTask[] }) {
   )
   const decision = useDecision(current, () => choose(tasks.slice(index + 1).find(isUndecided)))
   const isDecidable = useHasPermission('write') && current?.state === 'ready'
-  useKeys({
+  useShortcuts({
     j: () => choose(tasks[index + 1]),
     k: () => choose(tasks[index - 1]),
     '?': () => setMode('keys'),
@@ -155,7 +157,7 @@ function TaskContent({ task, isEditing, onEnd }: { task: BatchTaskDetail; isEdit
       <div className="review-content">
         {isEditing ? <EditForm task={task} onEnd={onEnd} /> : <ReviewFiles task={task} />}
       </div>
-      <Evidence task={task} />
+      <EvidenceCard task={task} />
     </>
   )
 }
@@ -170,8 +172,8 @@ function TaskChips({ task: { state, difficulty, pullRequest, decision } }: { tas
   )
 }
 
-/** Returns a symbol for the state of a task, and its name for screen readers. */
-function toMark({ state, decision, concerns }: BatchTask): [mark: string, name: string] {
+/** Returns a symbol for the state of a task, and the name of the state for screen readers. */
+function toStateMark({ state, decision, concerns }: BatchTask): [mark: string, name: string] {
   if (decision === 'approved') return ['✓', 'approved']
   if (decision === 'declined') return ['–', 'declined']
   if (state === 'rejected') return ['×', 'rejected']
@@ -187,7 +189,7 @@ function TaskList({ tasks, current, onChoose }: TaskListProps) {
       <BulkApproval tasks={tasks} />
       <ul className="rows">
         {tasks.map((task) => {
-          const [mark, state] = toMark(task)
+          const [mark, state] = toStateMark(task)
           return (
             <li key={task.taskId}>
               <button type="button" aria-current={task === current ? 'true' : undefined} onClick={() => onChoose(task)}>
@@ -243,7 +245,9 @@ function DeclineForm({ onDecline, onCancel }: { onDecline: (note: string) => voi
           event.preventDefault()
           onDecline(note)
         }}
-        onKeyDown={({ key }) => key === 'Escape' && onCancel()}
+        onKeyDown={({ key }) => {
+          if (key === 'Escape') onCancel()
+        }}
       >
         <label htmlFor="reason">Reason</label>
         <input
@@ -252,7 +256,7 @@ function DeclineForm({ onDecline, onCancel }: { onDecline: (note: string) => voi
           required
           maxLength={1000}
           value={note}
-          onChange={(e) => setNote(e.target.value)}
+          onChange={({ target }) => setNote(target.value)}
         />
         <button type="submit" className="button primary">
           Decline
@@ -296,7 +300,7 @@ function KeyHelp({ onClose }: { onClose: () => void }) {
 }
 
 /** Calls the action of a pressed key, except while the user types text. */
-function useKeys(actions: Record<string, (() => void) | undefined>): void {
+function useShortcuts(actions: Record<string, (() => void) | undefined>): void {
   const handleKey = useEffectEvent((event: KeyboardEvent) => {
     const action = isTyping(event) ? undefined : actions[event.key]
     if (!action) return

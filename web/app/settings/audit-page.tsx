@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
+import type { AuditEvent } from '../../../src/workspaces/schema.ts'
 import { useRead } from '../api/use-api.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
@@ -11,6 +12,7 @@ const EVENTS_MAX = 100
 
 /** Shows the audit log, newest first. */
 export function AuditPage() {
+  // Cursors of the pages from the first to the current one. The first page has none.
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
   const events = useRead(
@@ -22,10 +24,10 @@ export function AuditPage() {
     <Page title="Audit log">
       <Card>
         <Loaded query={events}>
-          {(found) => (
+          {(loaded) => (
             <>
               <DataTable label="Audit log" heads={['Time', 'Actor', 'Action', 'Subject', 'Detail']}>
-                {found.events.map(({ id, at, actor, action, subject, detail }) => (
+                {loaded.events.map(({ id, at, actor, action, subject, detail }) => (
                   <tr key={id}>
                     <td>{formatTime(at)}</td>
                     <td>
@@ -38,13 +40,7 @@ export function AuditPage() {
                       </bdi>
                     </td>
                     <td className="muted">
-                      <bdi>
-                        {replaceUnsafeCharacters(
-                          Object.entries(detail)
-                            .map(([name, value]) => `${name}: ${value}`)
-                            .join(', '),
-                        )}
-                      </bdi>
+                      <bdi>{replaceUnsafeCharacters(formatDetail(detail))}</bdi>
                     </td>
                   </tr>
                 ))}
@@ -55,11 +51,11 @@ export function AuditPage() {
                     Newer
                   </button>
                 )}
-                {found.nextCursor !== null && (
+                {loaded.nextCursor !== null && (
                   <button
                     type="button"
                     className="button"
-                    onClick={() => setCursors([...cursors, found.nextCursor ?? ''])}
+                    onClick={() => setCursors([...cursors, loaded.nextCursor ?? ''])}
                   >
                     Older
                   </button>
@@ -72,3 +68,8 @@ export function AuditPage() {
     </Page>
   )
 }
+
+const formatDetail = (detail: AuditEvent['detail']): string =>
+  Object.entries(detail)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join(', ')

@@ -17,14 +17,14 @@ import {
 } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 
-/** Credentials of model providers, sandboxes, registries and code hosts, each with a check at its provider. */
+/** Lists the credentials, each with a button that asks its provider whether it accepts the credential. */
 export function CredentialsPage() {
-  const found = useRead(listCredentials, { query: { limit: 100 } })
+  const credentialList = useRead(listCredentials, { query: { limit: 100 } })
   const mayChange = useHasPermission('admin')
   return (
     <Page title="Credentials">
       <Card>
-        <Loaded query={found}>
+        <Loaded query={credentialList}>
           {({ credentials }) => (
             <DataTable label="Credentials" heads={['Provider', 'Name', 'Kind', 'From', 'Ends with', '#Last used', '']}>
               {credentials.map((credential) => (
@@ -106,16 +106,16 @@ function CredentialForm() {
   const providers = useRead(listCredentialProviders)
   return (
     <Card title="Store a credential">
-      <Loaded query={providers}>{(found) => <CredentialFields providers={found.providers} />}</Loaded>
+      <Loaded query={providers}>{(loaded) => <CredentialFields providers={loaded.providers} />}</Loaded>
     </Card>
   )
 }
 
 function CredentialFields({ providers }: { providers: readonly CredentialProvider[] }) {
-  const [chosen, setChosen] = useState(providers[0] ? toProviderKey(providers[0]) : '')
+  const [providerKey, setProviderKey] = useState(providers[0] ? toProviderKey(providers[0]) : '')
   const [name, setName] = useState('')
   const [secret, setSecret] = useState<Record<string, string>>({})
-  const provider = providers.find((each) => toProviderKey(each) === chosen)
+  const provider = providers.find((each) => toProviderKey(each) === providerKey)
   const create = useChange(createCredential, {
     invalidates: [listCredentials],
     onDone: () => {
@@ -125,8 +125,8 @@ function CredentialFields({ providers }: { providers: readonly CredentialProvide
   })
   const submit = () => {
     if (!provider) return
-    const filled = Object.fromEntries(Object.entries(secret).filter(([, value]) => value !== ''))
-    create.mutate({ body: { kind: provider.kind, provider: provider.provider, name, secret: filled } })
+    const filledFields = Object.fromEntries(Object.entries(secret).filter(([, value]) => value !== ''))
+    create.mutate({ body: { kind: provider.kind, provider: provider.provider, name, secret: filledFields } })
   }
   return (
     <form
@@ -140,9 +140,9 @@ function CredentialFields({ providers }: { providers: readonly CredentialProvide
       <label htmlFor="provider">Provider</label>
       <select
         id="provider"
-        value={chosen}
+        value={providerKey}
         onChange={(event) => {
-          setChosen(event.target.value)
+          setProviderKey(event.target.value)
           setSecret({})
         }}
       >
@@ -162,7 +162,7 @@ function CredentialFields({ providers }: { providers: readonly CredentialProvide
       />
       {provider?.fields.map((field) => (
         <SecretField
-          key={`${chosen} ${field.name}`}
+          key={`${providerKey} ${field.name}`}
           field={field}
           value={secret[field.name] ?? ''}
           onChange={(value) => setSecret({ ...secret, [field.name]: value })}

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { Key } from '../../../src/workspaces/schema.ts'
+import type { Key, Permission } from '../../../src/workspaces/schema.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { ConfirmButton } from '../components/confirm-button.tsx'
 import { CopyText } from '../components/copy-text.tsx'
@@ -11,7 +11,7 @@ import { formatTime } from '../components/times.ts'
 import { createKey, deleteKey, listKeys } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 
-/** The API keys of the workspace. A new key is shown once. */
+/** Lists the API keys of the workspace and creates new ones. A new key is shown once. */
 export function KeysPage() {
   const keys = useRead(listKeys, { query: { limit: 100 } })
   const revoke = useChange(deleteKey, { invalidates: [listKeys] })
@@ -20,13 +20,13 @@ export function KeysPage() {
     <Page title="Keys">
       <Card>
         <Loaded query={keys}>
-          {(found) => (
+          {(loaded) => (
             <DataTable
               label="Keys"
               heads={['Name', 'Permission', 'Ends with', '#Created', '#Expires', '#Last used', '']}
             >
-              {found.keys.map((key) => (
-                <KeyRow key={key.id} value={key}>
+              {loaded.keys.map((key) => (
+                <KeyRow key={key.id} apiKey={key}>
                   {mayChange && (
                     <ConfirmButton
                       label={`Revoke ${key.name}`}
@@ -48,8 +48,9 @@ export function KeysPage() {
   )
 }
 
-function KeyRow({ value, children }: { value: Key; children: ReactNode }) {
-  const { name, permission, last4, createdAt, expiresAt, lastUsedAt } = value
+/** A row with the facts of a key. `children` are the controls at its end. */
+function KeyRow({ apiKey, children }: { apiKey: Key; children: ReactNode }) {
+  const { name, permission, last4, createdAt, expiresAt, lastUsedAt } = apiKey
   return (
     <tr>
       <td>
@@ -67,13 +68,12 @@ function KeyRow({ value, children }: { value: Key; children: ReactNode }) {
   )
 }
 
-const PERMISSIONS = ['read', 'write', 'admin'] as const
-type KeyPermission = (typeof PERMISSIONS)[number]
+const PERMISSIONS: readonly Permission[] = ['read', 'write', 'admin']
 const DAY_MS = 86_400_000
 
 function KeyForm() {
   const [name, setName] = useState('')
-  const [permission, setPermission] = useState<KeyPermission>('read')
+  const [permission, setPermission] = useState<Permission>('read')
   const [days, setDays] = useState('90')
   const create = useChange(createKey, { invalidates: [listKeys], onDone: () => setName('') })
   const submit = () => {
@@ -95,7 +95,7 @@ function KeyForm() {
         <select
           id="key-permission"
           value={permission}
-          onChange={(event) => setPermission(event.target.value as KeyPermission)}
+          onChange={(event) => setPermission(event.target.value as Permission)}
         >
           {PERMISSIONS.map((each) => (
             <option key={each}>{each}</option>

@@ -7,6 +7,7 @@ import { Card } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { addModel, inBenchmark, inRepository, listModels } from '../endpoints.gen.ts'
 
+/** `model` is the model to change, undefined to add one. */
 type ModelFormProps = { model: CustomModel | undefined; onDone: () => void }
 
 /** Fields of the form. Prices stay texts until they are sent. */
@@ -61,7 +62,7 @@ const toDraft = ({ catalogId, name, label, protocol, cloud, baseUrl, prices, ...
 
 const toPrice = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
 
-/** Adds a model, or changes label, default level and prices of one. Its key is stored as a credential afterwards. */
+/** Adds a custom model, or changes the label, default level and prices of one. Its API key is stored as a credential. */
 export function ModelForm({ model, onDone }: ModelFormProps) {
   const [draft, setDraft] = useState(() => (model ? toDraft(model) : EMPTY_MODEL))
   const change = (changes: Partial<ModelDraft>) => setDraft((previous) => ({ ...previous, ...changes }))
@@ -118,7 +119,7 @@ export function ModelForm({ model, onDone }: ModelFormProps) {
             </button>
             {model && (
               <button type="button" className="button" onClick={onDone}>
-                Keep as it is
+                Cancel
               </button>
             )}
           </div>

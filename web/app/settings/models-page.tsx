@@ -14,26 +14,29 @@ import { listModels, removeModel } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 import { ModelForm } from './model-form.tsx'
 
-/** Custom models with their prices, and the models and harnesses of the catalog. */
+/** Lists custom models with their prices, and the models and harnesses of the catalog. */
 export function ModelsPage() {
-  const [edited, setEdited] = useState<CustomModel>()
+  const [editedModel, setEditedModel] = useState<CustomModel>()
   const mayChange = useHasPermission('admin')
   return (
     <Page title="Models and harnesses">
-      <CustomModels onEdit={mayChange ? setEdited : undefined} />
-      {mayChange && <ModelForm key={edited?.catalogId ?? 'new'} model={edited} onDone={() => setEdited(undefined)} />}
+      <CustomModels onEdit={mayChange ? setEditedModel : undefined} />
+      {mayChange && (
+        <ModelForm key={editedModel?.catalogId ?? 'new'} model={editedModel} onDone={() => setEditedModel(undefined)} />
+      )}
       <CatalogCards />
     </Page>
   )
 }
 
+/** Starts to edit a model. Undefined if the key of the session may not change models. */
 type EditHandler = ((model: CustomModel) => void) | undefined
 
 function CustomModels({ onEdit }: { onEdit: EditHandler }) {
-  const found = useRead(listModels, { query: { limit: 200 } })
+  const customModels = useRead(listModels, { query: { limit: 200 } })
   return (
     <Card title="Custom models">
-      <Loaded query={found}>
+      <Loaded query={customModels}>
         {({ models }) =>
           models.length === 0 ? (
             <Empty command="assay models add custom/house --base-url https://models.example.com/v1 --input 0.5 --output 2">
@@ -119,7 +122,7 @@ function CatalogCards() {
 function ScopeCatalog({ scope }: { scope: Scope }) {
   const { endpoints, params } = toTarget(scope)
   const catalog = useRead(endpoints.catalog, { params })
-  const [text, setText] = useState('')
+  const [filter, setFilter] = useState('')
   return (
     <Loaded query={catalog}>
       {({ models, harnesses }) => (
@@ -128,7 +131,7 @@ function ScopeCatalog({ scope }: { scope: Scope }) {
             title="Catalog"
             actions={
               <label>
-                Filter <input type="search" value={text} onChange={({ target }) => setText(target.value)} />
+                Filter <input type="search" value={filter} onChange={({ target }) => setFilter(target.value)} />
               </label>
             }
           >
@@ -137,7 +140,7 @@ function ScopeCatalog({ scope }: { scope: Scope }) {
               heads={['Model', 'Provider', 'Levels', '#In, USD', '#Out, USD', 'Harnesses', 'Credential']}
             >
               {models
-                .filter(({ catalogId, label }) => `${catalogId} ${label}`.toLowerCase().includes(text.toLowerCase()))
+                .filter(({ catalogId, label }) => `${catalogId} ${label}`.toLowerCase().includes(filter.toLowerCase()))
                 .map((model) => (
                   <CatalogRow key={model.catalogId} model={model} />
                 ))}

@@ -10,7 +10,7 @@ import { readSpend } from '../endpoints.gen.ts'
 
 const PERIODS_DAYS = [7, 30, 90, 365] as const
 
-/** Spend of the workspace on models by day, provider and setting. */
+/** Shows the spend of the workspace on models by day, provider and setting. */
 export function SpendPage() {
   const [days, setDays] = useState(30)
   const spend = useRead(readSpend, { query: { days } }, { keepPrevious: true })
@@ -31,15 +31,15 @@ export function SpendPage() {
       }
     >
       <Loaded query={spend}>
-        {(found) =>
-          found.days.length === 0 ? (
+        {(loaded) =>
+          loaded.days.length === 0 ? (
             <Card>
               <Empty command="assay compare assay/quick --model <model>">
                 Costs of calls to models appear here by day, provider and setting, as the gateway has metered them.
               </Empty>
             </Card>
           ) : (
-            <SpendCards spend={found} />
+            <SpendCards spend={loaded} />
           )
         }
       </Loaded>
@@ -100,6 +100,7 @@ function SpendCards({ spend }: { spend: WorkspaceSpend }) {
   )
 }
 
+/** The spend of one day or of one provider. `key` is the day or the name of the provider. */
 type AmountRow = { key: string; costUsd: number }
 
 function sumBy(days: WorkspaceSpend['days'], keyOf: (day: WorkspaceSpend['days'][number]) => string): AmountRow[] {
@@ -109,9 +110,9 @@ function sumBy(days: WorkspaceSpend['days'], keyOf: (day: WorkspaceSpend['days']
   }))
 }
 
-/** Amounts with bars, relative to the largest. */
+/** Lists amounts with bars, whose lengths are relative to the largest amount. */
 function AmountCard({ title, head, rows }: { title: string; head: string; rows: readonly AmountRow[] }) {
-  const largest = Math.max(...rows.map(({ costUsd }) => costUsd))
+  const largestUsd = Math.max(...rows.map(({ costUsd }) => costUsd))
   return (
     <Card title={title}>
       <DataTable label={title} heads={[head, '#USD', 'Share']}>
@@ -121,7 +122,7 @@ function AmountCard({ title, head, rows }: { title: string; head: string; rows: 
             <td className="number">{usd(costUsd)}</td>
             <td className="share">
               <div className="bar">
-                <span style={{ width: `${(100 * costUsd) / largest}%` }} />
+                <span style={{ width: `${(100 * costUsd) / largestUsd}%` }} />
               </div>
             </td>
           </tr>

@@ -39,22 +39,22 @@ export function WebhookPage() {
       state={webhook.data && <WebhookState webhook={webhook.data} />}
     >
       <Loaded query={webhook}>
-        {(found) => (
+        {(loaded) => (
           <Card>
-            {found.description && (
+            {loaded.description && (
               <p>
-                <bdi>{replaceUnsafeCharacters(found.description)}</bdi>
+                <bdi>{replaceUnsafeCharacters(loaded.description)}</bdi>
               </p>
             )}
-            <p className="small muted">Receives {found.events.join(', ')}</p>
-            {mayChange && <WebhookControls webhook={found} />}
+            <p className="small muted">Receives {loaded.events.join(', ')}</p>
+            {mayChange && <WebhookControls webhook={loaded} />}
           </Card>
         )}
       </Loaded>
       <Card title="Deliveries">
         <Loaded query={deliveries}>
-          {({ deliveries: all }) =>
-            all.length === 0 ? (
+          {(loaded) =>
+            loaded.deliveries.length === 0 ? (
               <Empty command={`assay webhooks test ${params.webhookId}`}>
                 Messages that were sent appear here with the answer of the receiver.
               </Empty>
@@ -63,7 +63,7 @@ export function WebhookPage() {
                 label="Deliveries"
                 heads={['Event', 'State', '#Attempts', '#Status', '#Time', '#Last attempt', '']}
               >
-                {all.map((delivery) => (
+                {loaded.deliveries.map((delivery) => (
                   <DeliveryRow key={delivery.id} delivery={delivery} mayChange={mayChange} />
                 ))}
               </DataTable>
@@ -127,7 +127,7 @@ const STATE_MARKS = {
 } as const
 
 function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: boolean }) {
-  const { id, event, state, attempts, status, error, tookMs, attemptedAt, nextAt } = delivery
+  const { id, event, state, attempts, status, error, tookMs, attemptedAt, nextAt: nextAttemptAt } = delivery
   const params = useParams({ from: ROUTE })
   const [isOpen, setOpen] = useState(false)
   const redelivery = useChange(redeliver, { invalidates: [listDeliveries] })
@@ -167,7 +167,7 @@ function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: b
                 <bdi>{replaceUnsafeCharacters(error)}</bdi>
               </p>
             )}
-            {nextAt && <p className="muted">Next attempt: {formatTime(nextAt)}</p>}
+            {nextAttemptAt && <p className="muted">Next attempt: {formatTime(nextAttemptAt)}</p>}
             {redelivery.isError && <ProblemNote error={redelivery.error} />}
             {isOpen && <DeliveryBody deliveryId={id} />}
           </td>

@@ -12,13 +12,13 @@ import { createWebhook, listWebhooks } from '../endpoints.gen.ts'
 import { useHasPermission } from '../session/session.tsx'
 import { WebhookState } from './webhook-state.tsx'
 
-/** The webhooks of the workspace. The signing secret of a new one is shown once. */
+/** Lists the webhooks of the workspace and adds new ones. The signing secret of a new webhook is shown once. */
 export function WebhooksPage() {
-  const found = useRead(listWebhooks, { query: { limit: 100 } })
+  const webhookList = useRead(listWebhooks, { query: { limit: 100 } })
   return (
     <Page title="Webhooks">
       <Card>
-        <Loaded query={found}>
+        <Loaded query={webhookList}>
           {({ webhooks }) =>
             webhooks.length === 0 ? (
               <Empty command="assay webhooks add https://hooks.example.org/assay">
@@ -60,7 +60,7 @@ function WebhookRow({ webhook }: { webhook: Webhook }) {
   )
 }
 
-/** Contains every event: the type makes the compiler report a missing one. */
+/** All events as keys of a record, so that the compiler reports a missing event. */
 const EVENTS: Record<WebhookEvent, true> = {
   'benchmark.added': true,
   'batch.completed': true,
