@@ -1,7 +1,6 @@
 import { renderAcrossPage } from '../../web/public/across/page.ts'
 import { renderComparePage } from '../../web/public/compare/page.ts'
-import { renderGuideIndex, renderGuidePage } from '../../web/public/guide/page.ts'
-import { renderMethodologyPage } from '../../web/public/methodology/page.ts'
+import { renderGuideIndex, renderGuidePage, renderMethodologyPage } from '../../web/public/documents/page.ts'
 import { renderProblemPage } from '../../web/public/problem/page.ts'
 import { renderPublisherPage } from '../../web/public/publisher/page.ts'
 import { renderReleasePage } from '../../web/public/release/page.ts'

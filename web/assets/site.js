@@ -1,4 +1,4 @@
-// Progressive enhancement: theme, copy buttons, sorting in place. Every page is complete without it.
+// Progressive enhancement: theme, copy buttons, sorting without a reload. Every page works without this script.
 const THEMES = ['system', 'light', 'dark']
 
 function readTheme() {
@@ -18,25 +18,28 @@ function applyTheme(theme) {
 // Runs before the page is painted, so that it does not flash in the other theme.
 applyTheme(readTheme())
 
-function enableTheme(button) {
-  const show = (theme) => {
+function enableThemeButton(button) {
+  let theme = readTheme()
+  const showTheme = () => {
     button.textContent = `Theme: ${theme}`
   }
   button.hidden = false
-  show(readTheme())
+  showTheme()
   button.addEventListener('click', () => {
-    const next = THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length]
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]
     try {
-      localStorage.setItem('theme', next)
+      localStorage.setItem('theme', theme)
     } catch {
-      // Without storage the choice lasts for this page only.
+      // The browser may deny storage. The choice then lasts for this page only.
     }
-    applyTheme(next)
-    show(next)
+    applyTheme(theme)
+    showTheme()
   })
 }
 
-function enableCopy(button) {
+const COPIED_MS = 1500
+
+function enableCopyButton(button) {
   if (!navigator.clipboard) return
   const label = button.innerHTML
   button.hidden = false
@@ -45,7 +48,7 @@ function enableCopy(button) {
     button.textContent = 'Copied'
     setTimeout(() => {
       button.innerHTML = label
-    }, 1500)
+    }, COPIED_MS)
   })
 }
 
@@ -75,7 +78,7 @@ function enableSorting(table) {
 }
 
 document.addEventListener('DOMContentLoaded', () => {
-  for (const button of document.querySelectorAll('[data-theme-button]')) enableTheme(button)
-  for (const button of document.querySelectorAll('[data-copy]')) enableCopy(button)
+  for (const button of document.querySelectorAll('[data-theme-button]')) enableThemeButton(button)
+  for (const button of document.querySelectorAll('[data-copy]')) enableCopyButton(button)
   for (const table of document.querySelectorAll('[data-sortable]')) enableSorting(table)
 })

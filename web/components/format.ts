@@ -3,7 +3,7 @@ import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
 import { truncate } from '../../src/results/text.ts'
 import HARNESS_NAMES from './harness-names.gen.json' with { type: 'json' }
 
-/** Escaped markup. */
+/** Markup in which untrusted text is escaped. */
 export type Html = ReturnType<typeof html>
 
 const NAME_MAX = 80
@@ -14,17 +14,19 @@ export const safeText = (text: string, max = NAME_MAX): string => truncate(text,
 /** Renders an untrusted name. Its writing direction does not affect the text around it. */
 export const renderName = (text: string, max = NAME_MAX): Html => html`<bdi>${safeText(text, max)}</bdi>`
 
+/** Formats a number of percent without decimals: `72 %`. */
 export const percent = (value: number): string => `${Math.round(value)}\u00a0%`
 
-/** Formats an amount in USD with two significant digits, and at least two decimals below $100. */
+/** Formats an amount in USD: whole dollars from $100 on, cents from $1 on, two significant digits below. */
 export function usd(amount: number): string {
   if (amount === 0) return '$0'
   if (amount >= 100) return `$${formatCount(Math.round(amount))}`
   if (amount >= 1) return `$${amount.toFixed(2)}`
-  const digits = String(Number(amount.toPrecision(2)).toFixed(8)).replace(/0+$/, '')
-  return `$${digits.padEnd(4, '0')}`
+  const withoutTrailingZeros = Number(amount.toPrecision(2)).toFixed(8).replace(/0+$/, '')
+  return `$${withoutTrailingZeros.padEnd('0.00'.length, '0')}`
 }
 
+/** Formats an interval of percentages: `61–83`. */
 export const formatInterval = ({ low, high }: { low: number; high: number }): string =>
   `${Math.round(low)}–${Math.round(high)}`
 
@@ -37,6 +39,7 @@ export function formatDifference(difference: number): string {
 /** Formats a whole number with commas: `12,345`. */
 export const formatCount = (count: number): string => String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
 
+/** Formats a count with its noun: `1 task`, `5 tasks`. */
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${formatCount(count)} ${count === 1 ? one : many}`
 
@@ -56,14 +59,14 @@ export const formatDateTime = (iso: string): string => `${formatDate(iso)}, ${is
 export const renderDateTime = (iso: string): Html => html`<time datetime="${iso}">${formatDateTime(iso)}</time>`
 
 /** Formats a duration with its two largest units: `6 min 10 s`. */
-export function duration(seconds: number): string {
+export function formatDuration(seconds: number): string {
   const whole = Math.round(seconds)
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60]
   if (hours > 0) return `${hours}\u00a0h ${minutes}\u00a0min`
   return minutes > 0 ? `${minutes}\u00a0min ${rest}\u00a0s` : `${rest}\u00a0s`
 }
 
-/** Returns the parts of a setting id. The fourth is the configuration of the harness, if there is one. */
+/** Returns the parts of a setting id. `configuration` is empty if the id has no fourth part. */
 export function parseSettingId(id: string) {
   const [catalogId = '', harness = '', level = '', configuration = ''] = id.split('|')
   return { catalogId, provider: catalogId.split('/')[0] ?? '', harness, level, configuration }
@@ -74,12 +77,13 @@ const harnessNames = new Map<string, string>(Object.entries(HARNESS_NAMES))
 /** Returns the name of a built-in harness, or the id of any other. */
 export const nameHarness = (id: string): string => harnessNames.get(id) ?? id
 
-/** Returns the name of a reasoning level within a description. */
+/** Returns the name of a reasoning level as part of a description. */
 export const nameLevel = (level: string): string => (level === 'none' ? 'no reasoning' : level)
 
+/** The parts of a setting besides its model. */
 type SettingProgram = Pick<ReleaseSetting, 'id' | 'harness' | 'reasoningLevel'>
 
-/** Describes the harness, the reasoning level and the configuration of a setting. */
+/** Renders the harness, the reasoning level and the configuration of a setting. */
 export function renderProgram({ id, harness, reasoningLevel }: SettingProgram): Html {
   const { configuration } = parseSettingId(id)
   return html`${renderName(nameHarness(harness))} · ${renderName(nameLevel(reasoningLevel))}${configuration === '' ? '' : html` · ${renderName(configuration)}`}`
@@ -102,9 +106,10 @@ export function describeSetting({
   return parts.map((part) => safeText(part, 60)).join(', ')
 }
 
-/** Path of the page of a repository. */
+/** Returns the path of the page of a repository. */
 export const repositoryPath = (fullName: string): string => `/results/${toPath(fullName)}`
 
+/** Encodes the segments of a path. */
 const toPath = (text: string): string => text.toWellFormed().split('/').map(encodeURIComponent).join('/')
 
 export const releasePath = (fullName: string, releaseId: string): string =>
@@ -112,23 +117,25 @@ export const releasePath = (fullName: string, releaseId: string): string =>
 
 export const publisherPath = (login: string): string => `/publishers/${encodeURIComponent(login.toWellFormed())}`
 
-/** Paths of the pages of a model, harness or setting across repositories. */
+// Pages of a model, a harness and a setting across repositories.
+
 export const modelPath = (catalogId: string): string => `/models/${toPath(catalogId)}`
 export const harnessPath = (harness: string): string => `/harnesses/${toPath(harness)}`
 export const settingPath = (id: string): string => `/settings/${toPath(id)}`
 
-/** Path of the public API for a repository. */
+/** Returns the path of the public API for a repository. */
 export const apiPath = (fullName: string): string => `/api/public${repositoryPath(fullName)}`
 
-/** Builds a path with the parameters that are set. */
+/** Adds query parameters to a path. Undefined and empty values are left out. */
 export function withQuery(path: string, query: Record<string, string | number | undefined>): string {
-  const set = Object.entries(query).flatMap(([key, value]): [string, string][] =>
+  const parameters = Object.entries(query).flatMap(([key, value]): [string, string][] =>
     value === undefined || value === '' ? [] : [[key, String(value).toWellFormed()]],
   )
-  return set.length === 0 ? path : `${path}?${new URLSearchParams(set)}`
+  return parameters.length === 0 ? path : `${path}?${new URLSearchParams(parameters)}`
 }
 
-const LANGUAGES: Record<string, string> = {
+/** Names of languages that are not the id with a capital letter. */
+const LANGUAGE_NAMES: Record<string, string> = {
   cpp: 'C++',
   csharp: 'C#',
   fsharp: 'F#',
@@ -142,4 +149,4 @@ const LANGUAGES: Record<string, string> = {
 
 /** Formats the name of a programming language. */
 export const formatLanguage = (language: string): string =>
-  LANGUAGES[language] ?? `${language.slice(0, 1).toUpperCase()}${language.slice(1)}`
+  LANGUAGE_NAMES[language] ?? `${language.slice(0, 1).toUpperCase()}${language.slice(1)}`

@@ -1,24 +1,25 @@
 import { html, raw } from 'hono/html'
 import { type Html, withQuery } from './format.ts'
 
-/** Facts of the service that every page needs. */
+/** What every page needs to know about the service. */
 export type Site = {
   publicUrl: string
+  /** Hash of stylesheet and script, part of their addresses. */
   assetVersion: string
-  /** Target of links. Set for a page that is shown inside another one. */
+  /** Target of links. Set for a page that is shown in a frame. */
   linkTarget?: '_blank' | undefined
 }
 
 type LayoutOptions = {
   title: string
   description: string
-  /** Path of the page. Undefined for pages that must not be indexed. */
+  /** Path of the page. Undefined for pages that search engines must not list. */
   path?: string | undefined
   /** Description of the content for search engines, in the vocabulary of schema.org. */
-  structured?: Record<string, unknown> | undefined
-  /** Path of a picture for services that show links, 1200 × 630 pixels. */
+  structuredData?: Record<string, unknown> | undefined
+  /** Path of a picture for services that preview links, 1200 × 630 pixels. */
   image?: string | undefined
-  /** True for a page with its own search field. The header then has none. */
+  /** True if the content has a search field. The header then has none. */
   hasSearch?: boolean | undefined
   content: Html
 }
@@ -38,7 +39,7 @@ export const renderPage = (site: Site, page: LayoutOptions): string =>
 <base target="${site.linkTarget}">`
       : ''
   }
-${page.path === undefined ? html`<meta name="robots" content="noindex">` : describeForSharing(site, page, page.path)}
+${page.path === undefined ? html`<meta name="robots" content="noindex">` : renderSharingTags(site, page, page.path)}
 <link rel="alternate" type="application/atom+xml" title="Newest results" href="/api/public/results.atom">
 <link rel="preload" as="font" type="font/woff2" href="/assets/fonts/source-serif-4-5.3.1.woff2" crossorigin>
 <link rel="preload" as="font" type="font/woff2" href="/assets/fonts/inter-5.3.0.woff2" crossorigin>
@@ -67,12 +68,13 @@ const renderSearch = (): Html => html`
 function markCurrent(path: string | undefined, href: '/' | '/methodology' | '/guide'): Html {
   if (path === undefined) return html``
   if (path === href) return html`aria-current="page"`
-  const part = ['/methodology', '/guide'].find((each) => path.startsWith(each)) ?? '/'
-  return part === href ? html`aria-current="true"` : html``
+  const section = ['/methodology', '/guide'].find((each) => path.startsWith(each)) ?? '/'
+  return section === href ? html`aria-current="true"` : html``
 }
 
-function describeForSharing({ publicUrl }: Site, page: LayoutOptions, path: string): Html {
-  const { title, description, image, structured } = page
+/** Renders the tags that search engines and services that preview links read. */
+function renderSharingTags({ publicUrl }: Site, page: LayoutOptions, path: string): Html {
+  const { title, description, image, structuredData } = page
   const url = `${publicUrl}${path}`
   return html`<link rel="canonical" href="${url}">
 <meta property="og:site_name" content="Assay">
@@ -89,13 +91,13 @@ ${
 <link rel="alternate" type="application/json+oembed" title="${title}" href="${withQuery(`${publicUrl}/oembed`, { url })}">`
     : ''
 }
-${structured ? html`<script type="application/ld+json">${raw(toScriptJson(structured))}</script>` : ''}`
+${structuredData ? html`<script type="application/ld+json">${raw(toScriptJson(structuredData))}</script>` : ''}`
 }
 
-/** Serialises data for a script element. No text in it can end the element. */
+/** Serialises data for a script element. Escapes `<`, so that no text can end the element. */
 const toScriptJson = (data: object): string => JSON.stringify(data).replaceAll('<', '\\u003c')
 
-/** Renders a text to copy with its button. The button needs JavaScript; the text can be selected without. */
+/** Renders a text with a button that copies it. The script shows the button; without the script, the text can be selected. */
 export const renderCopyText = (id: string, label: string, text: string): Html => html`<div class="copy">
 <span class="small muted" id="${id}-label">${label}</span>
 <pre tabindex="0" aria-labelledby="${id}-label"><code id="${id}">${text}</code></pre>

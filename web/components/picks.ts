@@ -12,10 +12,10 @@ import {
   usd,
 } from './format.ts'
 
-/** A setting that readers should look at first. */
+/** A pick with its setting. */
 export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
 
-/** Names of the roles, the one to show first at the beginning. */
+/** Names of the roles of picks, in the order in which they are shown. */
 export const ROLES: Record<string, string> = {
   'best-value': 'Use this',
   'most-accurate': 'Most accurate',
@@ -25,25 +25,25 @@ export const ROLE_ORDER: readonly string[] = Object.keys(ROLES)
 /** Minimum number of tasks of a release that recommends a setting. */
 export const RECOMMENDATION_TASKS_MIN = 20
 
-/** Finds the settings of picks, the recommended one first. */
+/** Returns the picks with their settings, the recommended one first. */
 export function toPickedSettings(release: Release, picks: readonly { id: string; roles: string[] }[]): PickedSetting[] {
-  const found = picks.flatMap(({ id, roles }) => {
+  const compareRoles = (a: string, b: string) => ROLE_ORDER.indexOf(a) - ROLE_ORDER.indexOf(b)
+  const pickedSettings = picks.flatMap(({ id, roles }) => {
     const setting = release.settings.find((each) => each.id === id)
-    const ordered = roles.toSorted((a, b) => ROLE_ORDER.indexOf(a) - ROLE_ORDER.indexOf(b))
-    return setting ? [{ setting, roles: ordered }] : []
+    return setting ? [{ setting, roles: roles.toSorted(compareRoles) }] : []
   })
-  return found.toSorted((a, b) => ROLE_ORDER.indexOf(a.roles[0] ?? '') - ROLE_ORDER.indexOf(b.roles[0] ?? ''))
+  return pickedSettings.toSorted((a, b) => compareRoles(a.roles[0] ?? '', b.roles[0] ?? ''))
 }
 
-/** Finds the setting that has a role. */
-export const findRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
+/** Finds the setting of the pick that has a role. */
+export const findSettingByRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
   picks.find(({ roles }) => roles.includes(role))?.setting
 
-/** Renders the recommendation as a sentence. Says so if there are too few tasks to recommend one setting. */
+/** Renders the recommendation as a sentence, or the most accurate setting if there are too few tasks to recommend one. */
 export function renderAnswer({ repository, tasks }: Release, picks: readonly PickedSetting[]): Html {
   const shortName = repository.fullName.split('/').at(-1) ?? repository.fullName
-  const mostAccurate = findRole(picks, 'most-accurate')
-  const bestValue = findRole(picks, 'best-value')
+  const mostAccurate = findSettingByRole(picks, 'most-accurate')
+  const bestValue = findSettingByRole(picks, 'best-value')
   if (!mostAccurate) return html`<p class="answer">No setting of ${renderName(shortName)} is on the frontier.</p>`
   if (!bestValue)
     return html`<p class="answer">On ${renderName(shortName)}, ${renderSettingName(mostAccurate)} solved most: ${percent(mostAccurate.accuracy)} of ${plural(tasks, 'task')} for ${usd(mostAccurate.costPerTaskUsd)} each. <span class="muted">${tasks < RECOMMENDATION_TASKS_MIN ? 'That is too few tasks to recommend a setting.' : ''}</span></p>`
@@ -79,11 +79,14 @@ function renderPick(release: Release, { setting, roles }: PickedSetting, picks: 
 <p class="small muted">${explainPick(release, setting, picks)}</p></li>`
 }
 
-/** Explains a pick in one sentence: against the recommended or the most accurate setting, or by its certainty. */
+/**
+ * Explains a pick in one sentence: by comparing it with the recommended or the most accurate setting, or by how certain its
+ * place on the frontier is.
+ */
 function explainPick({ tasks }: Release, setting: ReleaseSetting, picks: readonly PickedSetting[]): string {
-  const [mostAccurate, bestValue] = [findRole(picks, 'most-accurate'), findRole(picks, 'best-value')]
-  if (setting === mostAccurate && bestValue && bestValue !== setting && bestValue.costPerTaskUsd > 0)
-    return explainMostAccurate(setting, bestValue)
+  const [mostAccurate, bestValue] = [findSettingByRole(picks, 'most-accurate'), findSettingByRole(picks, 'best-value')]
+  const hasCheaperAlternative = bestValue && bestValue !== setting && bestValue.costPerTaskUsd > 0
+  if (setting === mostAccurate && hasCheaperAlternative) return explainMostAccurate(setting, bestValue)
   if (mostAccurate && setting !== mostAccurate && mostAccurate.costPerTaskUsd > 0)
     return explainCheaper(setting, mostAccurate, setting === bestValue)
   const { frontierProbability } = setting.stats
@@ -94,13 +97,13 @@ function explainPick({ tasks }: Release, setting: ReleaseSetting, picks: readonl
 
 function explainMostAccurate(mostAccurate: ReleaseSetting, bestValue: ReleaseSetting): string {
   const points = Math.round(mostAccurate.accuracy - bestValue.accuracy)
-  const times = Number((mostAccurate.costPerTaskUsd / bestValue.costPerTaskUsd).toPrecision(2))
-  return `${points === 0 ? 'As accurate' : `${plural(points, 'point')} more`} for ${times} times the cost; not measurably better.`
+  const costFactor = Number((mostAccurate.costPerTaskUsd / bestValue.costPerTaskUsd).toPrecision(2))
+  return `${points === 0 ? 'As accurate' : `${plural(points, 'point')} more`} for ${costFactor} times the cost; not measurably better.`
 }
 
 function explainCheaper(setting: ReleaseSetting, mostAccurate: ReleaseSetting, isRecommended: boolean): string {
   const points = Math.round(mostAccurate.accuracy - setting.accuracy)
-  const share = percent((100 * setting.costPerTaskUsd) / mostAccurate.costPerTaskUsd)
+  const costShare = percent((100 * setting.costPerTaskUsd) / mostAccurate.costPerTaskUsd)
   const accuracy = points === 0 ? 'As accurate as the best' : `${plural(points, 'point')} below the best`
-  return `${accuracy}${isRecommended && points > 0 ? ', not measurably worse' : ''}, at ${share} of its cost.`
+  return `${accuracy}${isRecommended && points > 0 ? ', not measurably worse' : ''}, at ${costShare} of its cost.`
 }

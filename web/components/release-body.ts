@@ -4,7 +4,7 @@ import type { HistoryEntry } from '../../src/results/schema.ts'
 import { drawFrontierChart } from './chart.ts'
 import { type Html, plural, renderDate, withQuery } from './format.ts'
 import type { Site } from './layout.ts'
-import { findRole, type PickedSetting, renderAnswer, renderPicks } from './picks.ts'
+import { findSettingByRole, type PickedSetting, renderAnswer, renderPicks } from './picks.ts'
 import { renderEvidence, renderHistory, renderUse } from './release-sections.ts'
 import { renderSettingsTable, type TableView } from './settings-table.ts'
 
@@ -13,11 +13,12 @@ type ReleaseBodyOptions = {
   picks: readonly PickedSetting[]
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
-  /** Costs at today's prices, if the reader asked for them. */
+  /** The release with costs at today's prices, if the reader chose them, and settings whose cost is unchanged. */
   repriced?: { release: Release; unconverted: readonly string[] } | undefined
+  /** Path of the page, for links to other views of it. */
   path: string
   view: TableView
-  /** The publisher's line, if this page shows its newest release. The API serves the default line without a publisher. */
+  /** The publisher's line, if this page shows its newest release. Links to the default line need no publisher. */
   line?: { isDefault: boolean } | undefined
   /** A withdrawn release recommends nothing. */
   isWithdrawn?: boolean
@@ -26,16 +27,16 @@ type ReleaseBodyOptions = {
 /** Renders a release: the answer, then the evidence. */
 export function renderReleaseBody(site: Site, options: ReleaseBodyOptions): Html {
   const { release, picks, history, visibleDifference, repriced, path, view, line, isWithdrawn } = options
-  const shown = repriced?.release ?? release
-  const recommended = isWithdrawn ? undefined : findRole(picks, 'best-value')?.id
+  const shownRelease = repriced?.release ?? release
+  const recommendedId = isWithdrawn ? undefined : findSettingByRole(picks, 'best-value')?.id
   // Gold is the colour of the frontier and the recommendation, which withdrawn results do not have.
-  const panel = isWithdrawn ? 'card panel no-gold' : 'card panel'
+  const panelClass = isWithdrawn ? 'card panel no-gold' : 'card panel'
   return html`${isWithdrawn ? '' : html`${renderAnswer(release, picks)}${renderPicks(release, picks)}`}
-<section class="${panel}" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2>${isWithdrawn ? html`<span class="chip">withdrawn</span>` : html`<span class="chip gold">frontier</span>`}<span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
-${drawFrontierChart(shown, { isToday: repriced !== undefined, recommended })}
-<p class="note small muted">${renderCaveat(release, visibleDifference)}${repriced ? renderRepriced(repriced.unconverted.length) : ''}</p></section>
-<section class="${panel}" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
-${renderSettingsTable(shown.settings, { path, view, recommended })}</section>
+<section class="${panelClass}" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2>${isWithdrawn ? html`<span class="chip">withdrawn</span>` : html`<span class="chip gold">frontier</span>`}<span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
+${drawFrontierChart(shownRelease, { usesTodaysPrices: repriced !== undefined, recommendedId })}
+<p class="note small muted">${describePrecision(release, visibleDifference)}${repriced ? describeRepricing(repriced.unconverted.length) : ''}</p></section>
+<section class="${panelClass}" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
+${renderSettingsTable(shownRelease.settings, { path, view, recommendedId })}</section>
 ${renderEvidence(release)}
 ${renderUse(site, release, line)}
 ${renderHistory(release.repository.fullName, history, release.releaseId)}`
@@ -51,24 +52,29 @@ function renderPriceChoice({ release, path, view }: ReleaseBodyOptions): Html {
   return html`<span class="choice small">Prices: ${link(undefined, at ? renderDate(at) : html`of the trials`)} ${link('today', html`today`)}</span>`
 }
 
-const renderRepriced = (unconverted: number): string =>
+const describeRepricing = (unconvertedCount: number): string =>
   ` Costs and frontier at today’s list prices; the recommendation above uses the prices of the release.${
-    unconverted === 0 ? '' : ` The cost of ${plural(unconverted, 'setting')} could not be converted and is unchanged.`
+    unconvertedCount === 0
+      ? ''
+      : ` The cost of ${plural(unconvertedCount, 'setting')} could not be converted and is unchanged.`
   }`
 
-function renderCaveat({ tasks, disclosure: { attempts } }: Release, visibleDifference: number | undefined): string {
+/** Describes what the numbers of tasks and attempts allow to conclude. */
+function describePrecision(
+  { tasks, disclosure: { attempts } }: Release,
+  visibleDifference: number | undefined,
+): string {
   const isUniform = attempts.min === attempts.max
-  const count = isUniform ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
-  const uniformAttempts = attempts.max === 2 ? 'both' : `all ${attempts.max}`
-  const used = isUniform ? uniformAttempts : 'all of them'
-  const dots =
+  const attemptCount = isUniform ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
+  const allAttempts = attempts.max === 2 ? 'both' : `all ${attempts.max}`
+  const dotNote =
     attempts.max === 1
       ? ''
-      : ` The dot counts the first attempt. The interval uses ${used}, so the dot need not be in its middle.`
-  return `${plural(tasks, 'task')}, ${count} each${describePower(visibleDifference)}${dots}`
+      : ` The dot counts the first attempt. The interval uses ${isUniform ? allAttempts : 'all of them'}, so the dot need not be in its middle.`
+  return `${plural(tasks, 'task')}, ${attemptCount} each${describePower(visibleDifference)}${dotNote}`
 }
 
-/** Says which differences between two settings the number of tasks is enough for. */
+/** Describes which differences between two settings can be detected with this number of tasks. */
 function describePower(visibleDifference: number | undefined): string {
   if (visibleDifference === undefined) return '.'
   if (visibleDifference >= 100) return ': too few to detect differences between two settings.'

@@ -49,10 +49,11 @@ function renderMeasured({ settings, tasks, trials }: Disclosure): Html {
 
 function renderMethod({ disclosure, settings, prices }: Release): Html {
   const { attempts, comparisons } = disclosure
+  // The methods are the same for all settings of a release.
   const [first] = settings
-  const count =
+  const attemptCount =
     attempts.min === attempts.max ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
-  return html`<p>${count} per task; the first counts for the accuracy, all of them for the interval.</p>
+  return html`<p>${attemptCount} per task; the first counts for the accuracy, all of them for the interval.</p>
 <p><a href="/methodology">How results are measured</a>. Intervals: 95 %, ${safeText(first?.stats.ci95?.method ?? 'none below five tasks')}. Ranks: ${safeText(first?.stats.methods.rank ?? '')}. Frontier: ${safeText(first?.stats.methods.frontierProbability ?? '')}.</p>
 <p>${plural(comparisons.count, 'comparison')}${renderSpan(comparisons)}. Costs at the prices of ${prices.at ? renderDate(prices.at) : 'the trials'}.</p>
 ${renderPrices(prices.models)}`
@@ -73,7 +74,7 @@ const renderPrices = (models: Release['prices']['models']): Html =>
           html`<li>${renderName(catalogId)}: ${prices ? `${usd(prices.input)} in, ${usd(prices.output)} out` : 'no model was called'}</li>`,
       )}</ul></details>`
 
-const VERIFY_MODES: Record<string, string> = {
+const VERIFY_MODE_TEXTS: Record<string, string> = {
   grader: 'tests see the filtered working directory, and only root can access tests and reward',
   workspace: 'tests see only the filtered working directory of the agent',
   snapshot: 'tests also see the paths outside it that the reference solution changes',
@@ -82,7 +83,7 @@ const VERIFY_MODES: Record<string, string> = {
 }
 
 const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Disclosure): Html => html`<ul>
-${verifyModes.map((mode) => html`<li>Verify mode ${renderName(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
+${verifyModes.map((mode) => html`<li>Verify mode ${renderName(mode)}${VERIFY_MODE_TEXTS[mode] ? `: ${VERIFY_MODE_TEXTS[mode]}` : ''}</li>`)}
 <li>Tasks: the reference solution passes, a no-op fails, <a href="/methodology/attacks">known cheats were tried</a></li>
 <li>Sandboxes: ${formatNames(sandboxes)}; isolation: ${formatNames(isolation)}</li></ul>
 <details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${renderName(nameHarness(harness))} ${renderName(version)}</li>`)}</ul></details>`
@@ -90,7 +91,7 @@ ${verifyModes.map((mode) => html`<li>Verify mode ${renderName(mode)}${VERIFY_MOD
 const formatNames = (names: readonly string[]): string =>
   names.length === 0 ? 'not recorded' : names.map((each) => safeText(each)).join(', ')
 
-/** Renders all releases of a repository. Withdrawn ones remain, with the reason. */
+/** Renders all releases of a repository. Withdrawn releases remain, with the reason. */
 export const renderHistory = (fullName: string, history: readonly HistoryEntry[], currentId: string): Html =>
   html`<section aria-labelledby="history-title"><h2 id="history-title">History</h2><ol class="history">${history.map(
     (entry, index) =>
@@ -100,7 +101,7 @@ export const renderHistory = (fullName: string, history: readonly HistoryEntry[]
       }),
   )}</ol></section>`
 
-/** Finds the previous release of the same publisher in a history, whose newest release comes first. */
+/** Finds the previous release of the same publisher. The newest release of a history comes first. */
 export const findPrevious = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
   index < 0
     ? undefined
@@ -118,15 +119,15 @@ ${withdrawn ? html`<span class="withdrawn small"><span class="chip">withdrawn ${
 
 /** Describes what changed between two releases: sizes, and settings that joined or left the frontier. */
 function describeChanges(before: HistoryEntry, after: HistoryEntry): Html {
-  const [old, current] = [before, after].map(({ frontier }) => new Set(frontier.map(({ id }) => id)))
+  const [idsBefore, idsAfter] = [before, after].map(({ frontier }) => new Set(frontier.map(({ id }) => id)))
   const joinNames = (settings: HistoryEntry['frontier']) =>
     settings
       .map(
         ({ id, model }) => `${safeText(model.label, 40)} with ${safeText(nameHarness(parseSettingId(id).harness), 30)}`,
       )
       .join(', ')
-  const joined = after.frontier.filter(({ id }) => !old?.has(id))
-  const left = before.frontier.filter(({ id }) => !current?.has(id))
+  const joined = after.frontier.filter(({ id }) => !idsBefore?.has(id))
+  const left = before.frontier.filter(({ id }) => !idsAfter?.has(id))
   const sizes = [
     ...(after.tasks === before.tasks ? [] : [`${formatDifference(after.tasks - before.tasks)} tasks`]),
     ...(after.settings === before.settings ? [] : [`${formatDifference(after.settings - before.settings)} settings`]),
@@ -147,24 +148,24 @@ export function renderUse(site: Site, release: Release, line: { isDefault: boole
   const { fullName } = release.repository
   const json = `${apiPath(fullName)}/releases/${encodeURIComponent(release.releaseId)}`
   const permalink = releasePath(fullName, release.releaseId)
-  const toFile = (file: string): string =>
+  const toFilePath = (file: string): string =>
     withQuery(`${apiPath(fullName)}${file}`, { publisher: line?.isDefault ? undefined : release.publisher.login })
   const files = line
-    ? html`<a href="${toFile('/results.csv')}">CSV</a> · <a href="${toFile('/chart.svg')}">SVG chart</a> · <a href="${toFile('/badge.svg')}">Badge</a> · `
+    ? html`<a href="${toFilePath('/results.csv')}">CSV</a> · <a href="${toFilePath('/chart.svg')}">SVG chart</a> · <a href="${toFilePath('/badge.svg')}">Badge</a> · `
     : ''
   const citation = `${safeText(release.publisher.login)} (${release.releasedAt.slice(0, 10)}). Coding agents on ${safeText(fullName)}. Assay release ${release.releaseId}. ${site.publicUrl}${permalink}`
   return html`<section aria-labelledby="use-title"><h2 id="use-title">Use this data</h2>
 <p class="files">${files}<a href="${json}">JSON</a> · <a href="${permalink}">Permalink</a> · <a href="/api/public/results.atom">Feed</a></p>
-<div class="uses">${line ? renderEmbeds(site, fullName, toFile) : ''}${renderFolded('Cite', renderCopyText('citation', 'Citation', citation))}</div></section>`
+<div class="uses">${line ? renderEmbeds(site, fullName, toFilePath) : ''}${renderFolded('Cite', renderCopyText('citation', 'Citation', citation))}</div></section>`
 }
 
-function renderEmbeds({ publicUrl }: Site, fullName: string, toFile: (file: string) => string): Html {
+function renderEmbeds({ publicUrl }: Site, fullName: string, toFilePath: (file: string) => string): Html {
   const page = `${publicUrl}${repositoryPath(fullName)}`
   const alt = `Accuracy and cost on ${safeText(fullName).replaceAll('"', '')}`
-  return html`${renderFolded('Badge', renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${toFile('/badge.svg')})](${page})`))}
-${renderFolded('Embed', renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${toFile('/chart.svg')}" alt="${alt}" width="760"></a>`))}`
+  return html`${renderFolded('Badge', renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${toFilePath('/badge.svg')})](${page})`))}
+${renderFolded('Embed', renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${toFilePath('/chart.svg')}" alt="${alt}" width="760"></a>`))}`
 }
 
-/** Renders texts to copy folded, so that their font is loaded only when they are opened. */
+/** Renders content that is folded at first, so that the font of texts to copy is loaded only when it is needed. */
 const renderFolded = (label: string, content: Html): Html =>
   html`<details><summary>${label}</summary>${content}</details>`

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
 import { hasSettingPage } from '../../src/site/schema.ts'
 import {
-  duration,
+  formatDuration,
   formatInterval,
   type Html,
   nameHarness,
@@ -18,6 +18,7 @@ import {
 } from './format.ts'
 import { drawInterval } from './interval-bar.ts'
 
+/** How the reader wants to see the page: order and filters of the table, publisher, and prices. */
 export type TableView = {
   sort?: 'rank' | 'solved' | 'cost' | 'time' | 'frontier' | undefined
   provider?: string | undefined
@@ -28,9 +29,9 @@ export type TableView = {
 }
 type Sort = NonNullable<TableView['sort']>
 
-/** Sort keys. Rows are in ascending order of these numbers, so that the best comes first. */
+/** Numbers by which rows are sorted in ascending order. Values of which more is better are negative. */
 const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
-  // By the best rank, then by the worst one, as one number.
+  // Sorts by the best rank first and by the worst rank second. A release has at most 500 settings.
   rank: ({ stats: { rank } }) => rank.best * 1000 + rank.worst,
   solved: ({ accuracy }) => -accuracy,
   cost: ({ costPerTaskUsd }) => costPerTaskUsd,
@@ -39,9 +40,7 @@ const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
 }
 
 /** Returns the name of a harness for an option of a filter. */
-export function labelHarness(id: string): string {
-  return safeText(nameHarness(id), 40)
-}
+export const labelHarness = (id: string): string => safeText(nameHarness(id), 40)
 
 const FILTERS = [
   { field: 'provider', label: 'Provider', read: (setting: ReleaseSetting) => setting.provider, toLabel: undefined },
@@ -49,13 +48,13 @@ const FILTERS = [
   { field: 'level', label: 'Level', read: (setting: ReleaseSetting) => setting.reasoningLevel, toLabel: nameLevel },
 ] as const
 
-/** Address of the definitions of the columns. */
-const DEFINITIONS = '/methodology#estimated-numbers'
+/** Address of the section that defines the columns. */
+const DEFINITIONS_PATH = '/methodology#estimated-numbers'
 
 /** Renders all settings as a table. Sorting and filters are links and a form, so that they work without JavaScript. */
 export function renderSettingsTable(
   settings: readonly ReleaseSetting[],
-  { path, view, recommended }: { path: string; view: TableView; recommended: string | undefined },
+  { path, view, recommendedId }: { path: string; view: TableView; recommendedId: string | undefined },
 ): Html {
   const shown = settings
     .filter((setting) =>
@@ -70,9 +69,9 @@ export function renderSettingsTable(
       : `${shown.length} of ${plural(settings.length, 'setting')}`
   return html`${renderFilters(settings, path, view)}
 <div class="scroll" role="group" aria-labelledby="settings-caption" tabindex="0">
-<table data-sortable><caption class="small muted"><span id="settings-caption">${count}</span>. <a href="${DEFINITIONS}">Rank</a>: range after correcting for all pairs of settings, so it is wider than the comparison behind the recommendation. <a href="${DEFINITIONS}">On the frontier</a>: no other setting is at least as cheap and as accurate; the percentage is how often that holds if the tasks were drawn again.</caption>
+<table data-sortable><caption class="small muted"><span id="settings-caption">${count}</span>. <a href="${DEFINITIONS_PATH}">Rank</a>: range after correcting for all pairs of settings, so it is wider than the comparison behind the recommendation. <a href="${DEFINITIONS_PATH}">On the frontier</a>: no other setting is at least as cheap and as accurate; the percentage is how often that holds if the tasks were drawn again.</caption>
 <thead><tr>${renderHeader('rank', 'Rank', path, view)}<th scope="col">Setting</th>${renderHeader('solved', 'Solved', path, view, 'number')}<th scope="col" class="wide-only">95 % interval</th>${renderHeader('cost', 'Per task', path, view, 'number')}${renderHeader('time', 'Median time', path, view, 'number wide-only')}${renderHeader('frontier', 'On the frontier', path, view)}</tr></thead>
-<tbody>${shown.map((setting) => renderRow(setting, setting.id === recommended))}</tbody></table></div>
+<tbody>${shown.map((setting) => renderRow(setting, setting.id === recommendedId))}</tbody></table></div>
 ${shown.length === 0 ? html`<p class="muted">No setting matches. <a href="${withQuery(path, { publisher: view.publisher })}">Show all settings</a></p>` : ''}`
 }
 
@@ -81,10 +80,10 @@ const compareBy =
   (a: ReleaseSetting, b: ReleaseSetting): number =>
     SORT_KEYS[sort](a) - SORT_KEYS[sort](b) || b.accuracy - a.accuracy || a.costPerTaskUsd - b.costPerTaskUsd
 
-function renderHeader(sort: Sort, label: string, path: string, view: TableView, kind = ''): Html {
+function renderHeader(sort: Sort, label: string, path: string, view: TableView, className = ''): Html {
   const isCurrent = (view.sort ?? 'rank') === sort
   const direction = sort === 'solved' || sort === 'frontier' ? 'descending' : 'ascending'
-  return html`<th scope="col" class="${kind}" ${isCurrent ? html`aria-sort="${direction}"` : ''} data-direction="${direction}"><a href="${withQuery(path, { ...view, sort })}" class="quiet" data-sort="${sort}">${label}</a></th>`
+  return html`<th scope="col" class="${className}" ${isCurrent ? html`aria-sort="${direction}"` : ''} data-direction="${direction}"><a href="${withQuery(path, { ...view, sort })}" class="quiet" data-sort="${sort}">${label}</a></th>`
 }
 
 function renderRow(setting: ReleaseSetting, isRecommended: boolean): Html {
@@ -96,7 +95,7 @@ function renderRow(setting: ReleaseSetting, isRecommended: boolean): Html {
 <td class="number"><strong>${percent(accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${formatInterval(ci95)}</span>` : ''}</td>
 <td class="wide-only nowrap">${drawInterval(accuracy, ci95)} <span class="small faint">${ci95 ? formatInterval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(costPerTaskUsd)}</td>
-<td class="number wide-only muted">${medianSeconds ? duration(medianSeconds) : '–'}</td>
+<td class="number wide-only muted">${medianSeconds ? formatDuration(medianSeconds) : '–'}</td>
 <td>${renderFrontier(onFrontier, frontierProbability)}</td></tr>`
 }
 
@@ -104,16 +103,16 @@ function renderRow(setting: ReleaseSetting, isRecommended: boolean): Html {
 export const renderRank = ({ stats: { rank } }: ReleaseSetting): string =>
   rank.best === rank.worst ? String(rank.best) : `${rank.best}–${rank.worst}`
 
-/** Maximum length of an id that is linked, so that addresses stay usable. */
-const LINKED_ID_MAX = 300
+/** Settings with a longer id are not linked, because their address would be too long. */
+const LINKED_ID_LENGTH_MAX = 300
 
 /** Links to the page of a setting across repositories, if it has one. */
 export const linkSetting = (setting: ReleaseSetting, label: Html = renderName(setting.model.label)): Html =>
-  hasSettingPage(setting) && setting.id.length <= LINKED_ID_MAX
+  hasSettingPage(setting) && setting.id.length <= LINKED_ID_LENGTH_MAX
     ? html`<a class="plain" href="${settingPath(setting.id)}">${label}</a>`
     : label
 
-/** Renders whether a setting is on the frontier, with the probability. */
+/** Renders whether a setting is on the frontier, and how often that holds when tasks are resampled. */
 export const renderFrontier = (onFrontier: boolean, probability: number | null): Html => {
   const share = probability === null ? '' : percent(100 * probability)
   if (onFrontier) return html`<span class="chip gold">frontier ${share}</span>`
@@ -134,7 +133,7 @@ ${groups.map(({ field, label, values, toLabel }) => (values.length < 2 ? '' : re
 <button class="button" type="submit">Filter</button></form>`
 }
 
-/** Renders a choice. The first option selects all. Names that cannot be shown unchanged are not offered. */
+/** Renders a list to choose a value of a filter, or all. Values with unsafe characters are left out. */
 export const renderSelect = (
   field: string,
   label: string,

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Comparison, ComparisonMatrix, ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../../src/comparisons/statistics/schema.ts'
 import { orderSettings, toCell } from '../app/comparisons/map-model.ts'
-import { isControl, listFrontier, nameSetting, STATE_NAMES } from '../app/comparisons/text.ts'
+import { createSettingNamer, isControl, listFrontier, nameSetting, STATE_NAMES } from '../app/comparisons/text.ts'
 import { drawFrontierChart } from '../components/chart.ts'
 import { formatCount, formatInterval, type Html, percent, plural, renderDate, usd } from '../components/format.ts'
 import { renderDisplayText, renderExportPage, toDisplayText } from './layout.ts'
@@ -14,13 +14,13 @@ type ExportedComparison = {
   pairs: readonly ComparisonPair[]
   /** All trials, or the first ones if there are too many. */
   trials: readonly ComparisonTrial[]
-  /** Pages of pairs that exist, by the ids of their settings. */
+  /** Paths of the pages of pairs, by `toPairKey`. */
   pairFiles: ReadonlyMap<string, string>
 }
 
 export const toTrialFile = (trialId: string): string => `trials/${trialId}.html`
 
-/** Renders the first page: the answer, then the evidence. */
+/** Renders the first page of an export: the answer, then the evidence. */
 export function renderComparisonPage(exported: ExportedComparison): string {
   const { comparison, pairs, pairFiles } = exported
   const { scope, state, answer, createdAt, trials, costUsd } = comparison
@@ -39,17 +39,17 @@ ${renderFailures(exported)}`
 }
 
 function renderChart(comparison: Comparison): Html {
-  const measured = comparison.settings.filter((setting) => !isControl(setting))
-  const frontier = listFrontier(measured)
-  const settings = measured.flatMap(({ accuracy, costPerTaskUsd, ...setting }) =>
+  const candidates = comparison.settings.filter((setting) => !isControl(setting))
+  const frontier = listFrontier(candidates)
+  const settings = candidates.flatMap(({ accuracy, costPerTaskUsd, ...setting }) =>
     accuracy === null || costPerTaskUsd === null
       ? []
       : [{ ...setting, accuracy, costPerTaskUsd, onFrontier: frontier.includes(setting.id) }],
   )
   if (settings.length === 0) return html``
-  const at = comparison.finishedAt ?? comparison.createdAt
+  const pricesAt = comparison.finishedAt ?? comparison.createdAt
   return html`<section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span></div>
-${drawFrontierChart({ settings, frontier, prices: { at } })}</section>`
+${drawFrontierChart({ settings, frontier, prices: { at: pricesAt } })}</section>`
 }
 
 function renderSettings({ settings, frontier }: Comparison): Html {
@@ -72,22 +72,22 @@ const STATE_SYMBOLS = {
   none: '',
 } as const
 
-/** Renders tasks × settings as a table, a row per task. Settings are numbered as in the legend above it. */
+/** Renders tasks × settings as a table with a row per task. The legend above it numbers the columns. */
 function renderMap({ comparison, matrix, trials }: ExportedComparison): Html {
-  const settings = new Map(comparison.settings.map((setting) => [setting.id, setting]))
-  const columns = orderSettings(matrix.settings, (id) => settings.get(id)?.accuracy ?? null)
-  const firstTrials = new Map(
+  const settingsById = new Map(comparison.settings.map((setting) => [setting.id, setting]))
+  const columns = orderSettings(matrix.settings, (id) => settingsById.get(id)?.accuracy ?? null)
+  const firstTrialIds = new Map(
     trials.filter(({ attempt }) => attempt === 1).map((trial) => [`${trial.task.name} ${trial.settingId}`, trial.id]),
   )
   const nameColumn = (position: number) => {
-    const setting = settings.get(matrix.settings[position] ?? '')
+    const setting = settingsById.get(matrix.settings[position] ?? '')
     return setting ? nameSetting(setting) : ''
   }
   const renderCell = (task: number, setting: number): Html => {
     const { state } = toCell(matrix, task, setting)
-    const id = firstTrials.get(`${matrix.tasks[task]?.name} ${matrix.settings[setting]}`)
+    const trialId = firstTrialIds.get(`${matrix.tasks[task]?.name} ${matrix.settings[setting]}`)
     const label = html`<span aria-hidden="true">${STATE_SYMBOLS[state]}</span><span class="hidden">${state}</span>`
-    return html`<td class="cell ${state}">${id ? html`<a href="${toTrialFile(id)}">${label}</a>` : label}</td>`
+    return html`<td class="cell ${state}">${trialId ? html`<a href="${toTrialFile(trialId)}">${label}</a>` : label}</td>`
   }
   return html`<ol class="legend small">${columns.map((position) => html`<li>${renderDisplayText(nameColumn(position))}</li>`)}</ol>
 <div class="scroll" tabindex="0" role="region" aria-label="Tasks and settings"><table class="map"><thead><tr><th scope="col">Task</th>${columns.map((_, index) => html`<th scope="col">${index + 1}</th>`)}</tr></thead>
@@ -101,18 +101,18 @@ function renderMap({ comparison, matrix, trials }: ExportedComparison): Html {
   }`
 }
 
-const FAILURES_MAX = 500
+const FAILURES_SHOWN_MAX = 500
 
-/** Lists trials that did not pass with their explanations. */
+/** Renders the trials that did not pass, with their explanations. */
 function renderFailures({ comparison, trials }: ExportedComparison): Html {
-  const settings = new Map(comparison.settings.map((setting) => [setting.id, nameSetting(setting)]))
+  const nameOf = createSettingNamer(comparison.settings)
   const failed = trials.filter(({ state }) => state === 'failed' || state === 'errored')
   if (failed.length === 0) return html``
   return html`<section class="card panel" aria-labelledby="failures-title"><h2 id="failures-title">${plural(failed.length, 'trial')} that did not pass</h2>
 <ul class="plain-list">${failed
-    .slice(0, FAILURES_MAX)
+    .slice(0, FAILURES_SHOWN_MAX)
     .map(
       ({ id, task, settingId, explanation, error }) =>
-        html`<li><a href="${toTrialFile(id)}">${renderDisplayText(task.name, 80)}</a> <span class="muted small">${renderDisplayText(settings.get(settingId) ?? settingId)}</span><br>${renderDisplayText(explanation ?? error ?? 'No reason was recorded.', 300)}</li>`,
-    )}</ul>${failed.length > FAILURES_MAX ? html`<p class="small muted">The first ${FAILURES_MAX} are listed; the map has all of them.</p>` : ''}</section>`
+        html`<li><a href="${toTrialFile(id)}">${renderDisplayText(task.name, 80)}</a> <span class="muted small">${renderDisplayText(nameOf(settingId))}</span><br>${renderDisplayText(explanation ?? error ?? 'No reason was recorded.', 300)}</li>`,
+    )}</ul>${failed.length > FAILURES_SHOWN_MAX ? html`<p class="small muted">The first ${FAILURES_SHOWN_MAX} are listed; the map has all of them.</p>` : ''}</section>`
 }

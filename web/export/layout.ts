@@ -6,11 +6,11 @@ import { formatCount, type Html } from '../components/format.ts'
  * Content security policy of every page. Allows only the stylesheet of the folder. `file:` is needed because a page that
  * was opened from disk has no origin.
  */
-const POLICY = "default-src 'none'; style-src 'self' file:; base-uri 'none'; form-action 'none'"
+const CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'self' file:; base-uri 'none'; form-action 'none'"
 
 type ExportPage = {
   title: string
-  /** Path from the page to the folder, with a slash at the end. Empty for a page in the folder itself. */
+  /** Path from the page to the root of the export. Empty for a page in the root. */
   root: '' | '../'
   content: Html
 }
@@ -21,7 +21,7 @@ export const renderExportPage = ({ title, root, content }: ExportPage): string =
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta http-equiv="Content-Security-Policy" content="${CONTENT_SECURITY_POLICY}">
 <meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
@@ -36,17 +36,18 @@ export const renderExportPage = ({ title, root, content }: ExportPage): string =
 </html>
 `)
 
-const TEXT_MAX = 20_000
+const TEXT_LENGTH_MAX = 20_000
 
 /**
  * Prepares untrusted text of several lines for a template, which escapes it. Unsafe characters are replaced by their
  * names.
  */
-export function toDisplayText(text: string, max = TEXT_MAX): string {
-  const shown = replaceUnsafeCharacters(stripAnsi(text.slice(0, max)).replaceAll('\r\n', '\n'))
-  return text.length > max ? `${shown}\n… ${formatCount(text.length - max)} more characters` : shown
+export function toDisplayText(text: string, lengthMax = TEXT_LENGTH_MAX): string {
+  const shown = replaceUnsafeCharacters(stripAnsi(text.slice(0, lengthMax)).replaceAll('\r\n', '\n'))
+  const cutLength = text.length - lengthMax
+  return cutLength > 0 ? `${shown}\n… ${formatCount(cutLength)} more characters` : shown
 }
 
-/** Renders untrusted text within a line. */
-export const renderDisplayText = (text: string, max = 200): Html =>
-  html`<bdi>${toDisplayText(text.replaceAll(/\s+/g, ' '), max)}</bdi>`
+/** Renders untrusted text as a single line. */
+export const renderDisplayText = (text: string, lengthMax = 200): Html =>
+  html`<bdi>${toDisplayText(text.replaceAll(/\s+/g, ' '), lengthMax)}</bdi>`

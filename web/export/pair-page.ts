@@ -5,7 +5,7 @@ import { createSettingNamer, VERDICT_NAMES } from '../app/comparisons/text.ts'
 import { formatDifference, type Html, plural } from '../components/format.ts'
 import { renderDisplayText, renderExportPage } from './layout.ts'
 
-/** Identifies a pair by its settings. */
+/** Returns a key that identifies a pair by its settings. */
 export const toPairKey = ({ a, b }: Pick<ComparisonPair, 'a' | 'b'>): string => JSON.stringify([a, b])
 
 /** Renders a table of pairs. `files` has the path of each pair's own page by `toPairKey`. */
@@ -15,12 +15,12 @@ export function renderPairTable(
   files: ReadonlyMap<string, string>,
 ): Html {
   if (pairs.length === 0) return html`<p class="muted">No two settings have a result for the same task.</p>`
-  const name = createSettingNamer(comparison.settings)
+  const nameOf = createSettingNamer(comparison.settings)
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Pairs of settings"><table><thead><tr><th scope="col">A</th><th scope="col">B</th><th scope="col" class="number">A − B, points</th><th scope="col" class="number">95 %</th><th scope="col">A is</th><th scope="col" class="number">Only A</th><th scope="col" class="number">Only B</th><th scope="col">Tasks</th></tr></thead>
 <tbody>${pairs.map((pair) => {
     const file = files.get(toPairKey(pair))
     const tasks = plural(pair.tasks, 'task')
-    return html`<tr><td>${renderDisplayText(name(pair.a))}</td><td>${renderDisplayText(name(pair.b))}</td><td class="number">${pair.difference ? formatDifference(Math.round(pair.difference.points)) : '–'}</td><td class="number">${formatRange(pair)}</td><td>${VERDICT_NAMES[pair.verdict]}</td><td class="number">${pair.wonByA}</td><td class="number">${pair.wonByB}</td><td>${file ? html`<a href="${file}">${tasks}</a>` : tasks}</td></tr>`
+    return html`<tr><td>${renderDisplayText(nameOf(pair.a))}</td><td>${renderDisplayText(nameOf(pair.b))}</td><td class="number">${pair.difference ? formatDifference(Math.round(pair.difference.points)) : '–'}</td><td class="number">${formatRange(pair)}</td><td>${VERDICT_NAMES[pair.verdict]}</td><td class="number">${pair.wonByA}</td><td class="number">${pair.wonByB}</td><td>${file ? html`<a href="${file}">${tasks}</a>` : tasks}</td></tr>`
   })}</tbody></table></div>`
 }
 
@@ -36,13 +36,13 @@ const OUTCOMES = [
   { outcome: 'both', title: 'Solved by both' },
 ] as const
 
-/** Renders two settings side by side: the tasks by who solved them, with links to both trials. */
+/** Renders the comparison of two settings: the tasks by outcome, with links to both trials. */
 export function renderPairPage(
   comparison: Comparison,
   pair: ComparisonPairWithTasks,
   findTrialFile: (task: string, settingId: string) => string | undefined,
 ): string {
-  const name = createSettingNamer(comparison.settings)
+  const nameOf = createSettingNamer(comparison.settings)
   const renderLink = (label: string, file: string | undefined): Html =>
     file ? html`<a href="../${file}">${label}</a>` : html`${label}`
   const renderOutcome = ({ outcome, title }: (typeof OUTCOMES)[number]): Html => {
@@ -53,7 +53,7 @@ export function renderPairPage(
         html`<li>${renderDisplayText(task.name, 80)} <span class="small">${renderLink('trial of A', findTrialFile(task.name, pair.a))} · ${renderLink('trial of B', findTrialFile(task.name, pair.b))}</span></li>`,
     )}</ul></section>`
   }
-  const content = html`<section><h1>Two settings</h1><dl class="facts"><div><dt>A</dt><dd>${renderDisplayText(name(pair.a))}</dd></div><div><dt>B</dt><dd>${renderDisplayText(name(pair.b))}</dd></div></dl>
+  const content = html`<section><h1>Two settings</h1><dl class="facts"><div><dt>A</dt><dd>${renderDisplayText(nameOf(pair.a))}</dd></div><div><dt>B</dt><dd>${renderDisplayText(nameOf(pair.b))}</dd></div></dl>
 <p class="answer">${describePair(pair)}</p></section>
 ${OUTCOMES.map(renderOutcome)}`
   return renderExportPage({ title: 'Two settings', root: '../', content })

@@ -8,7 +8,7 @@ import { Card } from '../components/page.tsx'
 import type { MapCell } from './draw-map.ts'
 import { toCell } from './map-model.ts'
 import { type ComparisonTarget, toTaskLink } from './scope.ts'
-import { CLASS_NAMES, createSettingNamer, formatDuration } from './text.ts'
+import { CLASS_NAMES, createSettingNamer, formatRoughDuration } from './text.ts'
 
 type CellCardProps = { target: ComparisonTarget; comparison: Comparison; matrix: ComparisonMatrix; cell: MapCell }
 
@@ -52,7 +52,7 @@ function TrialLine({ trial }: { trial: ComparisonTrial }) {
   const facts = [
     hasNotPassed && trialClass ? CLASS_NAMES[trialClass] : undefined,
     costUsd === null ? undefined : usd(costUsd),
-    timings.total === null ? undefined : formatDuration(timings.total),
+    timings.total === null ? undefined : formatRoughDuration(timings.total),
     explanation ?? error,
   ].filter((fact) => fact !== undefined && fact !== null)
   return (

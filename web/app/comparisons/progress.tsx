@@ -7,7 +7,7 @@ import { Card, Fact } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { isOpen } from './live.ts'
 import type { ComparisonProps } from './scope.ts'
-import { createSettingNamer, describeLimit, findLeader, formatDuration, nameSetting, STATE_NAMES } from './text.ts'
+import { createSettingNamer, describeLimit, findLeader, formatRoughDuration, nameSetting, STATE_NAMES } from './text.ts'
 
 export function StateChip({ comparison }: { comparison: Comparison }) {
   const { state } = comparison
@@ -141,13 +141,13 @@ function TimeFact({ comparison }: { comparison: Comparison }) {
       <Fact
         label="ended"
         value={finishedAt ? formatTime(finishedAt) : '–'}
-        note={finishedAt && `after ${formatDuration((Date.parse(finishedAt) - Date.parse(createdAt)) / 1000)}`}
+        note={finishedAt && `after ${formatRoughDuration((Date.parse(finishedAt) - Date.parse(createdAt)) / 1000)}`}
       />
     )
   return (
     <Fact
       label="time left"
-      value={etaSeconds === null ? 'not known yet' : formatDuration(etaSeconds)}
+      value={etaSeconds === null ? 'not known yet' : formatRoughDuration(etaSeconds)}
       note={describeLimit(comparison)}
     />
   )

@@ -14,7 +14,7 @@ import { inBenchmark, inRepository, listWorkspaceComparisons } from '../endpoint
 import { useHasPermission } from '../session/session.tsx'
 import { type Draft, toCommand, toQuoteBody } from './draft.ts'
 import { nameScope, type Scope, toComparisonLink } from './scope.ts'
-import { formatDuration } from './text.ts'
+import { formatRoughDuration } from './text.ts'
 
 type QuoteCardProps = { scope: Scope; catalog: Catalog; draft: Draft }
 type QuoteBody = NonNullable<ReturnType<typeof toQuoteBody>>
@@ -89,7 +89,7 @@ function QuoteFacts({ quote }: { quote: Quote }) {
       costUsd.high === 0 ? 'free' : `${usd(costUsd.expected)} (${usd(costUsd.low)} to ${usd(costUsd.high)})`,
     ],
     ['At most', maximumCostUsd === null ? 'no limit; set a budget' : usd(maximumCostUsd)],
-    ['Time', `about ${formatDuration(durationSeconds)}, ${concurrency} in parallel`],
+    ['Time', `about ${formatRoughDuration(durationSeconds)}, ${concurrency} in parallel`],
     [
       'Smallest visible difference',
       quote.settings < 2 ? 'needs two settings' : `${Math.round(smallestDifference)} points`,

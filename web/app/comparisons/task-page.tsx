@@ -8,7 +8,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { PatchView } from './patch-view.tsx'
 import { type ComparisonTarget, toComparisonLink, useComparisonTarget } from './scope.ts'
-import { CLASS_NAMES, createSettingNamer, formatDuration, isControl } from './text.ts'
+import { CLASS_NAMES, createSettingNamer, formatRoughDuration, isControl } from './text.ts'
 
 const TRIALS_MAX = 200
 
@@ -114,7 +114,7 @@ function TrialRow({ trial, settingName, isOpen, onToggle }: TrialRowProps) {
         <bdi>{reason}</bdi>
       </td>
       <td className="number">{costUsd === null ? '–' : usd(costUsd)}</td>
-      <td className="number">{timings.total === null ? '–' : formatDuration(timings.total)}</td>
+      <td className="number">{timings.total === null ? '–' : formatRoughDuration(timings.total)}</td>
       <td>
         <button type="button" className="link-button" aria-expanded={isOpen} onClick={onToggle}>
           Show<span className="hidden"> the changes of {settingName}</span>

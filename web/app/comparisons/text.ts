@@ -62,8 +62,8 @@ export function createSettingNamer(settings: readonly ComparisonSetting[]): (id:
   }
 }
 
-/** Formats a duration in hours and minutes, in minutes, or in seconds. */
-export function formatDuration(seconds: number): string {
+/** Formats a duration without its smallest unit: in hours and minutes, in minutes, or in seconds. */
+export function formatRoughDuration(seconds: number): string {
   const whole = Math.round(seconds)
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
   if (hours > 0) return `${hours}\u00a0h ${minutes}\u00a0min`

@@ -5,7 +5,7 @@ import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
 import type { DiskSpace, HealthCheck, WorkerProcess } from '../../../src/workspaces/schema.ts'
 import { formatCount, usd } from '../../components/format.ts'
 import { ANONYMOUS } from '../api/api.ts'
-import { formatDuration } from '../comparisons/text.ts'
+import { formatRoughDuration } from '../comparisons/text.ts'
 import { CopyText } from '../components/copy-text.tsx'
 import { DataTable } from '../components/data-table.tsx'
 import { Card, Empty } from '../components/page.tsx'
@@ -79,7 +79,7 @@ function Figures({ figures: { checks, samples, workers, disk } }: { figures: Ope
   const formatOrDash = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
   const startedAtSeconds = sumOf('assay_process_start_time_seconds')
   const rows: [string, string][] = [
-    ['Running for', startedAtSeconds === undefined ? '–' : formatDuration(Date.now() / 1000 - startedAtSeconds)],
+    ['Running for', startedAtSeconds === undefined ? '–' : formatRoughDuration(Date.now() / 1000 - startedAtSeconds)],
     ['Memory', `${formatOrDash(Math.round((sumOf('assay_process_resident_memory_bytes') ?? 0) / MIB))} MiB`],
     ['Requests answered', formatOrDash(sumOf('assay_http_requests_total'))],
     ['Requests that failed here (5xx)', formatOrDash(sumOf('assay_http_requests_total', { status: '5xx' }) ?? 0)],

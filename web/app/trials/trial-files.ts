@@ -1,4 +1,5 @@
 import type { ComparisonTrial, LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
+import { formatDuration } from '../../components/format.ts'
 import type { Api } from '../api/api.ts'
 import { toTarget } from '../comparisons/scope.ts'
 
@@ -51,10 +52,6 @@ export function formatBytes(bytes: number): string {
   return `${isWhole ? Math.round(value) : value.toFixed(1)}\u00a0${UNITS[unit]}`
 }
 
-/** Formats a duration with its two largest units. Durations below ten seconds have a decimal. */
-export function formatSeconds(seconds: number): string {
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}\u00a0s`
-  const whole = Math.round(seconds)
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
-  return hours > 0 ? `${hours}\u00a0h ${minutes}\u00a0min` : `${minutes}\u00a0min ${whole % 60}\u00a0s`
-}
+/** Formats a duration. Durations below ten seconds have a decimal. */
+export const formatSeconds = (seconds: number): string =>
+  seconds < 10 ? `${seconds.toFixed(1)}\u00a0s` : formatDuration(seconds)

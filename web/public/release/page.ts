@@ -20,7 +20,7 @@ import { renderReleaseBody } from '../../components/release-body.ts'
 
 type ReleaseDocuments = {
   release: PublicRelease
-  /** Picks that were chosen when it was published. */
+  /** Picks of the release, chosen when it was published. */
   picks: readonly { id: string; roles: string[] }[]
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
@@ -34,14 +34,14 @@ export function renderReleasePage(site: Site, documents: ReleaseDocuments, view:
   const path = releasePath(fullName, release.releaseId)
   const picks = toPickedSettings(release, documents.picks)
   const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${renderName(fullName)}</a> <span class="muted">release of ${renderDate(release.releasedAt)} by <a href="${publisherPath(release.publisher.login)}">${renderName(release.publisher.login)}</a></span></h1>
-${renderState(release, history)}</section>
+${renderNotice(release, history)}</section>
 ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view, isWithdrawn: Boolean(release.withdrawn) })}`
   return renderPage(site, {
     title: `${safeText(fullName)}, release of ${release.releasedAt.slice(0, 10)}`,
     description: describeRelease(release, picks),
     path,
     image: `${repositoryPath(fullName)}/image.png`,
-    structured: describeDataset(site, release),
+    structuredData: describeDataset(site, release),
     content,
   })
 }
@@ -54,19 +54,20 @@ function describeRelease({ withdrawn, tasks }: PublicRelease, picks: readonly Pi
     : 'Results of coding agents.'
 }
 
-function renderState(
+/** Renders a notice if the release was withdrawn or there is a newer one. */
+function renderNotice(
   { withdrawn, releaseId, repository, publisher }: PublicRelease,
   history: readonly HistoryEntry[],
 ): Html {
   const validReleases = history.filter((entry) => !entry.withdrawn)
-  const newest = validReleases.find((entry) => entry.publisher.login === publisher.login)
+  const newestOfPublisher = validReleases.find((entry) => entry.publisher.login === publisher.login)
   if (withdrawn)
-    return html`<p class="note warning"><strong>Withdrawn</strong> on ${renderDate(withdrawn.at)}: ${renderName(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span> ${renderValidLink(repository.fullName, newest ?? validReleases[0])}</p>`
-  if (!newest || newest.releaseId === releaseId) return html``
-  return html`<p class="note">There is a newer release: <a href="${releasePath(repository.fullName, newest.releaseId)}">${renderDate(newest.releasedAt)}</a>. <a href="${withQuery(`${repositoryPath(repository.fullName)}/compare`, { from: releaseId, to: newest.releaseId })}">What changed</a></p>`
+    return html`<p class="note warning"><strong>Withdrawn</strong> on ${renderDate(withdrawn.at)}: ${renderName(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span> ${renderNewestLink(repository.fullName, newestOfPublisher ?? validReleases[0])}</p>`
+  if (!newestOfPublisher || newestOfPublisher.releaseId === releaseId) return html``
+  return html`<p class="note">There is a newer release: <a href="${releasePath(repository.fullName, newestOfPublisher.releaseId)}">${renderDate(newestOfPublisher.releasedAt)}</a>. <a href="${withQuery(`${repositoryPath(repository.fullName)}/compare`, { from: releaseId, to: newestOfPublisher.releaseId })}">What changed</a></p>`
 }
 
-const renderValidLink = (fullName: string, entry: HistoryEntry | undefined): Html =>
+const renderNewestLink = (fullName: string, entry: HistoryEntry | undefined): Html =>
   entry
     ? html`Newest valid release: <a href="${releasePath(fullName, entry.releaseId)}">${renderDate(entry.releasedAt)}</a>.`
     : html`There is no valid release of this repository.`

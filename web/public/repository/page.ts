@@ -19,11 +19,13 @@ import { toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
 import { findPrevious } from '../../components/release-sections.ts'
 
-type PublishedCard = Line & { card: Card }
+type LineWithCard = Line & { card: Card }
 
 type RepositoryDocuments = {
-  lines: readonly PublishedCard[]
-  selected: PublishedCard
+  /** Lines of all publishers of the repository. */
+  lines: readonly LineWithCard[]
+  /** The line that the page shows. */
+  selected: LineWithCard
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
   repriced: { release: Release; unconverted: string[] } | undefined
@@ -39,18 +41,18 @@ export function renderRepositoryPage(site: Site, documents: RepositoryDocuments,
     release,
     card.picks.map(({ setting, roles }) => ({ id: setting.id, roles })),
   )
-  const [first] = picks
+  const [firstPick] = picks
   const content = html`<section>${renderTitle(documents)}
 ${renderPublishers(documents, path)}</section>
 ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view, line: { isDefault: card.defaultLine } })}`
   return renderPage(site, {
     title: safeText(fullName),
-    description: first
-      ? `${safeText(first.setting.model.label)} with ${safeText(nameHarness(first.setting.harness))} solves ${percent(first.setting.accuracy)} of ${release.tasks} tasks on ${safeText(fullName)}.`
+    description: firstPick
+      ? `${safeText(firstPick.setting.model.label)} with ${safeText(nameHarness(firstPick.setting.harness))} solves ${percent(firstPick.setting.accuracy)} of ${release.tasks} tasks on ${safeText(fullName)}.`
       : `Results of coding agents on ${safeText(fullName)}.`,
     path,
     image: `${repositoryPath(fullName)}/image.png`,
-    structured: describeDataset(site, release),
+    structuredData: describeDataset(site, release),
     content,
   })
 }
