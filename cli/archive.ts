@@ -5,8 +5,8 @@ import { buffer } from 'node:stream/consumers'
 import { WrongUse } from './failure.ts'
 
 /**
- * Reads a .tar.gz, or packs a folder without its `.git`. With `omitsFolder`, paths do not begin with the name of the folder. Modification
- * times are omitted, so that the same folder always gives the same archive.
+ * Reads a .tar.gz, or packs a folder without its `.git`. With `omitsFolder`, paths in the archive do not begin with the name
+ * of the folder. Modification times are omitted, so that the same folder always gives the same archive.
  */
 export async function readArchive(source: string, { omitsFolder }: { omitsFolder: boolean }): Promise<Blob> {
   const path = resolve(source)
@@ -16,16 +16,16 @@ export async function readArchive(source: string, { omitsFolder }: { omitsFolder
   const { create } = await import('tar')
   const filter = (entry: string) => !entry.split('/').includes('.git')
   const [cwd, name] = omitsFolder ? [path, '.'] : [dirname(path), basename(path)]
-  return new Blob([
-    new Uint8Array(await buffer(create({ gzip: true, cwd, portable: true, noMtime: true, filter }, [name]))),
-  ])
+  const archive = create({ gzip: true, cwd, portable: true, noMtime: true, filter }, [name])
+  return new Blob([new Uint8Array(await buffer(archive))])
 }
 
-const GZIP_START = [0x1f, 0x8b]
+/** First bytes of every gzip file. */
+const GZIP_MAGIC = [0x1f, 0x8b]
 
 async function requireGzip(path: string, source: string): Promise<Blob> {
   const blob = await openAsBlob(path)
-  const start = new Uint8Array(await blob.slice(0, GZIP_START.length).arrayBuffer())
-  if (GZIP_START.every((byte, index) => start[index] === byte)) return blob
+  const start = new Uint8Array(await blob.slice(0, GZIP_MAGIC.length).arrayBuffer())
+  if (GZIP_MAGIC.every((byte, index) => start[index] === byte)) return blob
   throw new WrongUse(`${source} is not a .tar.gz. Use a gzipped tar archive or a folder.`)
 }

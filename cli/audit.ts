@@ -5,7 +5,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { collectPages, openService } from './service.ts'
 import { printJson, type Shell } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 
 export const addAuditCommands = (assay: Command, shell: Shell): Command =>
   withExample(
@@ -28,7 +28,7 @@ async function list(shell: Shell, command: Command, limit: string): Promise<void
   }, Number(limit))
   if (service.json) return printJson(shell, { events, nextCursor })
   printTable<AuditEvent>(shell, events, [
-    ['TIME', (event) => formatMoment(event.at, '-')],
+    ['TIME', (event) => formatTime(event.at, '-')],
     ['ACTOR', (event) => event.actor],
     ['ACTION', (event) => event.action],
     ['SUBJECT', (event) => event.subject],

@@ -7,7 +7,7 @@ import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 
-/** Commands that copy all data of a service. They need no key, and only `backup` may run beside the service. */
+/** Adds commands that copy all data of a service. They need no key. Only `backup` may run while the service runs. */
 export function addBackupCommands(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('backup'), '--json')
@@ -43,7 +43,7 @@ async function backUp(shell: Shell, folder: string | undefined, flags: Flags, co
     run(config, await openLog(shell, config, 'warn'), { folder: name, onProgress }),
   )
   if (readGlobals(command).json) return printJson(shell, summary)
-  print(shell, `${summary.folder}: ${describe(summary)}`)
+  print(shell, `${summary.folder}: ${describeSummary(summary)}`)
   if (config.credentialStorage && config.secretKey === undefined)
     note(shell, `The master key is not in the backup. Keep a copy of ${config.dataFolder}/secret.key in another place.`)
 }
@@ -55,7 +55,7 @@ async function restore(shell: Shell, folder: string, flags: Flags, command: Comm
     run(config, await openLog(shell, config, 'warn'), { folder, onProgress }),
   )
   if (readGlobals(command).json) return printJson(shell, summary)
-  print(shell, `Restored ${describe(summary)}.`)
+  print(shell, `Restored ${describeSummary(summary)}.`)
 }
 
 async function moveDatabase(shell: Shell, target: string, flags: Flags, command: Command): Promise<void> {
@@ -83,6 +83,7 @@ function parseTarget(target: string): string | undefined {
   throw new WrongUse('The target must be a postgres:// address or "embedded".')
 }
 
+/** Runs work, and prints its current step from time to time if there is no terminal. */
 async function withProgress<Result>(
   shell: Shell,
   work: (onProgress: (step: string) => void) => Promise<Result>,
@@ -98,5 +99,5 @@ async function withProgress<Result>(
   }
 }
 
-const describe = ({ tables, rows, blobs, bytes }: BackupSummary): string =>
+const describeSummary = ({ tables, rows, blobs, bytes }: BackupSummary): string =>
   `${rows} rows in ${tables} tables and ${blobs} blobs, ${(bytes / 1e6).toFixed(1)} MB`

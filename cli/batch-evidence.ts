@@ -1,31 +1,35 @@
 import type { BatchTaskDetail } from '../src/batches/schema.ts'
 
+/** Evidence as JSON. Each stage has its own fields, and older batches may have others. */
 type EvidenceFields = Record<string, unknown>
 type EvidenceStage = BatchTaskDetail['evidence']['stages'][number]
 
-const NAMES_MAX = 20
-const JSON_MAX = 2000
+const LINES_SHOWN_MAX = 20
+const JSON_LENGTH_MAX = 2000
 
 /** Describes the evidence of a stage. Evidence of an unknown shape is printed as JSON. */
 export function formatStage({ stage, seconds, reused, evidence }: EvidenceStage): string[] {
   const lines =
     evidence === null || typeof evidence !== 'object'
       ? undefined
-      : DESCRIBE_BY_STAGE[stage]?.(evidence as EvidenceFields)
+      : STAGE_DESCRIPTIONS[stage]?.(evidence as EvidenceFields)
   const head = `${stage} (${reused ? 'cached' : `${seconds.toFixed(1)} s`})`
-  if (lines === undefined || lines.length === 0) return [`${head} ${JSON.stringify(evidence)}`.slice(0, JSON_MAX)]
+  if (lines === undefined || lines.length === 0)
+    return [`${head} ${JSON.stringify(evidence)}`.slice(0, JSON_LENGTH_MAX)]
   const [first = '', ...more] = lines
   return [`${head} ${first}`, ...more.map((line) => `    ${line}`)]
 }
 
-/** Describes the evidence by stage. Returns undefined if the evidence has an unknown shape. */
-const DESCRIBE_BY_STAGE: Record<string, (evidence: EvidenceFields) => string[] | undefined> = {
+/** Functions that describe the evidence of a stage, or return undefined if the evidence has an unknown shape. */
+const STAGE_DESCRIPTIONS: Record<string, (evidence: EvidenceFields) => string[] | undefined> = {
   split: ({ tests }) => (isTextList(tests) ? ['tests of the pull request:', ...shortenList(tests)] : undefined),
   environment: describeEnvironment,
   execution: describeExecution,
   authoring: ({ specSource, rounds }) =>
     arePresent(specSource, rounds)
-      ? [`written from ${SOURCES[String(specSource)] ?? specSource}, in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`]
+      ? [
+          `written from ${SPEC_SOURCES[String(specSource)] ?? specSource}, in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`,
+        ]
       : undefined,
   lint: ({ findings }) => (Array.isArray(findings) && findings.length === 0 ? ['no findings'] : undefined),
   validation: describeValidation,
@@ -36,7 +40,8 @@ const DESCRIBE_BY_STAGE: Record<string, (evidence: EvidenceFields) => string[] |
       : undefined,
 }
 
-const SOURCES: Record<string, string> = {
+/** Names of the sources from which an instruction is written. */
+const SPEC_SOURCES: Record<string, string> = {
   text: 'the discussion of the change',
   diff: 'the change itself, because its discussion says little',
 }
@@ -97,13 +102,13 @@ function describeReview({
 }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(passes) || !Array.isArray(minutes)) return undefined
   const reviews = passes.map((pass) => toFields(toFields(pass).reading)).filter(({ items }) => Array.isArray(items))
-  const given = reviews[0]?.assertions
-  const supports = Array.isArray(given) ? given.map(toFields) : []
-  const known = Array.isArray(assertions) ? assertions.map(toFields) : []
+  const firstReview = reviews[0]?.assertions
+  const supports = Array.isArray(firstReview) ? firstReview.map(toFields) : []
+  const testAssertions = Array.isArray(assertions) ? assertions.map(toFields) : []
   const sameProvider = Array.isArray(flags) && flags.includes('self_verified') ? ', same provider as the author' : ''
   return [
     `passes by ${toFields(model).catalogId}${sameProvider}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
-    ...shortenList(known.map((each) => formatSupport(each, supports))),
+    ...shortenList(testAssertions.map((each) => formatSupport(each, supports))),
     ...describeChallenge(toFields(challenge)),
   ]
 }
@@ -112,9 +117,9 @@ function describeReview({
 function describeChallenge({ attempt, survivors, verdict }: EvidenceFields): string[] {
   if (!arePresent(verdict)) return []
   const { sentence, isPassed } = toFields(attempt)
-  const tried = sentence ? `against "${oneLine(sentence)}", ${isPassed ? 'passes' : 'fails'}` : 'none'
+  const result = sentence ? `against "${oneLine(sentence)}", ${isPassed ? 'passes' : 'fails'}` : 'none'
   const count = Array.isArray(survivors) ? survivors.length : 0
-  return [`wrong solution of the verifier model: ${tried}; wrong survivors: ${count}; verdict: ${verdict}`]
+  return [`wrong solution of the verifier model: ${result}; wrong survivors: ${count}; verdict: ${verdict}`]
 }
 
 function formatSupport({ number, test, text }: EvidenceFields, supports: readonly EvidenceFields[]): string {
@@ -133,6 +138,6 @@ const isTextList = (value: unknown): value is string[] =>
 const arePresent = (...values: unknown[]): boolean => values.every((value) => value !== undefined && value !== null)
 
 const shortenList = (lines: readonly string[]): string[] => [
-  ...lines.slice(0, NAMES_MAX),
-  ...(lines.length > NAMES_MAX ? [`and ${lines.length - NAMES_MAX} more`] : []),
+  ...lines.slice(0, LINES_SHOWN_MAX),
+  ...(lines.length > LINES_SHOWN_MAX ? [`and ${lines.length - LINES_SHOWN_MAX} more`] : []),
 ]

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { CanaryReport } from '../src/operate/canaries.ts'
-import { stopOnSignals, throwReported } from './engine.ts'
+import { rethrowForExitCode, stopOnSignals } from './engine.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
@@ -11,7 +11,7 @@ import { printFacts, printTable } from './table.ts'
 
 type CanaryFlags = Flags & { author: string; verifier: string; level?: string; budget?: string }
 
-/** Measures models on known good and bad tasks. Needs no server, repository or sandbox. */
+/** Adds the command that measures models on known good and bad tasks. It needs no server, repository or sandbox. */
 export function addCanariesCommand(batches: Command, shell: Shell): void {
   withExample(
     withGlobals(batches.command('canaries'), '--json')
@@ -40,7 +40,9 @@ async function runCanaries(shell: Shell, flags: CanaryFlags, command: Command): 
     signal: stop.signal,
     onDone: (done: number, of: number) => progress.show(done, of, 'canaries'),
   }
-  const report = await measureCanaries(config, log, request).catch(throwReported(stop.signal)).finally(progress.end)
+  const report = await measureCanaries(config, log, request)
+    .catch(rethrowForExitCode(stop.signal))
+    .finally(progress.end)
   if (readGlobals(command).json) printJson(shell, report)
   else printReport(shell, report)
   if (!report.isEnough) throw new Failed()
@@ -55,26 +57,26 @@ function parseBudget(budget: string | undefined): number | undefined {
 type ReportedFigure = CanaryReport['figures'][number]
 type ReportedResult = CanaryReport['results'][number]
 
-/** Row title and the words for right and wrong results of each group. */
-const LABELS: Record<ReportedFigure['group'], [title: string, right: string, wrong: string]> = {
-  defects: ['known-bad tasks (verifier)', 'caught', 'missed'],
-  controls: ['known-good tasks (verifier)', 'accepted', 'false alarms'],
-  traps: ['text that an author must not repeat (author)', 'caught', 'missed'],
-  written: ['instructions of the author (verifier)', 'accepted', 'not accepted'],
+/** Titles of the groups of canaries, and the words for right and wrong results in each. */
+const GROUP_LABELS: Record<ReportedFigure['group'], { title: string; right: string; wrong: string }> = {
+  defects: { title: 'known-bad tasks (verifier)', right: 'caught', wrong: 'missed' },
+  controls: { title: 'known-good tasks (verifier)', right: 'accepted', wrong: 'false alarms' },
+  traps: { title: 'text that an author must not repeat (author)', right: 'caught', wrong: 'missed' },
+  written: { title: 'instructions of the author (verifier)', right: 'accepted', wrong: 'not accepted' },
 }
 
 function printReport(shell: Shell, report: CanaryReport): void {
   printTable<ReportedFigure>(shell, report.figures, [
-    ['GROUP', ({ group }) => LABELS[group][0]],
+    ['GROUP', ({ group }) => GROUP_LABELS[group].title],
     ['CANARIES', ({ of }) => String(of)],
     ['RIGHT', formatRight],
-    ['WRONG', (figure) => orDash(figure, `${figure.wrong} ${LABELS[figure.group][2]}`)],
+    ['WRONG', (figure) => orDash(figure, `${figure.wrong} ${GROUP_LABELS[figure.group].wrong}`)],
     ['UNUSABLE', (figure) => orDash(figure, String(figure.unread))],
     ['RATE', formatRate],
     ['TARGET', ({ target }) => (target === null ? '-' : percent(target))],
   ])
-  const wrong = report.results.filter(({ outcome }) => outcome === 'wrong' || outcome === 'unread')
-  if (wrong.length > 0) printWrongResults(shell, wrong)
+  const wrongResults = report.results.filter(({ outcome }) => outcome === 'wrong' || outcome === 'unread')
+  if (wrongResults.length > 0) printWrongResults(shell, wrongResults)
   print(shell, '')
   printFacts(shell, [
     ['author', formatModel(report.author)],
@@ -82,16 +84,19 @@ function printReport(shell: Shell, report: CanaryReport): void {
   ])
   if (report.isSelfVerified)
     note(shell, 'Author and verifier have the same provider and may overlook the same mistakes.')
-  const missing = report.results.filter(({ outcome }) => outcome === 'unasked').map(({ detail }) => detail)
-  for (const reason of new Set(missing)) note(shell, `not measured: ${reason}`)
+  const unmeasured = report.results.filter(({ outcome }) => outcome === 'unasked').map(({ detail }) => detail)
+  for (const reason of new Set(unmeasured)) note(shell, `not measured: ${reason}`)
 }
 
-/** Returns a dash if nothing was measured. */
+/** Returns the text, or a dash if nothing of the group was measured. */
 const orDash = ({ of, unasked }: ReportedFigure, text: string): string => (unasked === of ? '-' : text)
 
 function formatRight(figure: ReportedFigure): string {
   const { group, right, named } = figure
-  return orDash(figure, `${right} ${LABELS[group][1]}${named === null ? '' : `, ${named} for the expected reason`}`)
+  return orDash(
+    figure,
+    `${right} ${GROUP_LABELS[group].right}${named === null ? '' : `, ${named} for the expected reason`}`,
+  )
 }
 
 const formatRate = ({ rate }: ReportedFigure): string => (rate === null ? 'not measured' : percent(rate))
@@ -101,15 +106,18 @@ const percent = (share: number): string => `${Math.floor(share * 100)} %`
 function printWrongResults(shell: Shell, results: readonly ReportedResult[]): void {
   print(shell, '')
   printTable<ReportedResult>(shell, results, [
-    ['RESULT', ({ group, outcome }) => (outcome === 'unread' ? outcome : LABELS[group][2])],
+    ['RESULT', ({ group, outcome }) => (outcome === 'unread' ? outcome : GROUP_LABELS[group].wrong)],
     ['TASK', ({ task }) => task],
     ['CANARY', ({ name }) => name],
     ['EXPECTED', ({ expected }) => expected ?? '-'],
-    ['ANSWER', ({ reason, detail }) => [reason, detail].filter(Boolean).join(': ').slice(0, DETAIL_MAX) || 'nothing'],
+    [
+      'ANSWER',
+      ({ reason, detail }) => [reason, detail].filter(Boolean).join(': ').slice(0, DETAIL_LENGTH_MAX) || 'nothing',
+    ],
   ])
 }
 
-const DETAIL_MAX = 100
+const DETAIL_LENGTH_MAX = 100
 
 const formatModel = ({ catalogId, level, calls, costMicros }: CanaryReport['author']): string =>
   `${catalogId} (${level}), ${calls} calls, ${costMicros === null ? 'cost unknown' : `$${(costMicros / 1e6).toFixed(6)}`}`

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { call, callWithProgress } from '../src/platform/http/client.ts'
 import { suggestName } from '../src/platform/suggestion.ts'
 import type { BatchPreview, GenerationOptions, NewGeneration, PreviewProgress } from '../src/taskgen/schema.ts'
-import { contract } from './batch.ts'
+import { loadContract } from './batch.ts'
 import { followBatch } from './batches-watch.ts'
 import { isInteractive, requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
@@ -80,7 +80,7 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
 }
 
 export async function readOptions({ service, params }: OpenedRepository): Promise<GenerationOptions> {
-  return (await call(service, (await contract()).readGenerationOptions, { params })).body
+  return (await call(service, (await loadContract()).readGenerationOptions, { params })).body
 }
 
 async function printOptions(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
@@ -118,6 +118,7 @@ const formatRoles = (defaults: NewGeneration | null, catalogId: string): string 
     ...(defaults?.verifierModel === catalogId ? ['verifier'] : []),
   ].join(', ')
 
+/** Parses the numbers of candidates. Returns undefined if all are 0. */
 function parseCounts({ easy = '0', medium = '0', hard = '0' }: CountFlags) {
   const counts = {
     easy: parseNumber(easy, '--easy'),
@@ -141,7 +142,7 @@ async function readPreview(
   { service, params }: OpenedRepository,
   flags: CountFlags,
 ): Promise<BatchPreview> {
-  const { previewBatch } = await contract()
+  const { previewBatch } = await loadContract()
   const body = { candidateCounts: parseCounts(flags), again: flags.again ? true : undefined }
   const live = createLiveLines(shell)
   const show = ({ step, pullRequests }: PreviewProgress) =>
@@ -184,7 +185,7 @@ async function create(shell: Shell, command: Command, flags: CreateBatchFlags): 
   const generation = buildGeneration(await readOptions(opened), flags)
   await confirmForecast(shell, opened, flags)
   const body = { candidateCounts, generation, ...budget, again: flags.again ? true : undefined }
-  const created = (await call(service, (await contract()).createBatch, { params, body })).body
+  const created = (await call(service, (await loadContract()).createBatch, { params, body })).body
   for (const warning of created.run.warnings) note(shell, warning)
   if (flags.detach) return service.json ? printJson(shell, created) : print(shell, created.runId)
   await followBatch(shell, service, { ...params, runId: created.runId })
@@ -226,8 +227,8 @@ type SelectedModels = { author: GenerationModel; verifier: GenerationModel }
 type GenerationModel = GenerationOptions['models'][number]
 
 function requireModel({ models }: GenerationOptions, id: string): GenerationModel {
-  const found = models.find(({ catalogId }) => catalogId === id)
-  if (found) return found
+  const model = models.find(({ catalogId }) => catalogId === id)
+  if (model) return model
   const known = models.map(({ catalogId }) => catalogId)
   const suggestion = suggestName(id, known)
   throw new WrongUse(
@@ -249,16 +250,17 @@ function selectVerifier(
     models.filter(({ catalogId }) => catalogId === id && catalogId !== author.catalogId),
   )
   const others = models.filter(({ catalogId }) => catalogId !== author.catalogId)
-  const isFit = (other: GenerationModel) => levels.some((each) => other.reasoning.includes(each))
-  const found =
-    defaultModels.find((other) => other.provider !== author.provider && isFit(other)) ??
+  const supportsLevel = (other: GenerationModel) => levels.some((each) => other.reasoning.includes(each))
+  const verifier =
+    defaultModels.find((other) => other.provider !== author.provider && supportsLevel(other)) ??
     [...defaultModels, ...others].find((other) => other.provider === author.provider)
-  return (found ?? author).catalogId
+  return (verifier ?? author).catalogId
 }
 
-const findCredential = ({ modelCredentials }: GenerationOptions, wanted: string): string | undefined =>
-  modelCredentials.find(({ provider }) => provider === wanted)?.id
+const findCredential = ({ modelCredentials }: GenerationOptions, modelProvider: string): string | undefined =>
+  modelCredentials.find(({ provider }) => provider === modelProvider)?.id
 
+/** Selects a level that both models have: the preferred one, otherwise the first. */
 function selectSharedLevel(author: GenerationModel, verifier: GenerationModel, preferred: string): string {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
   const [level] = [...shared.filter((each) => each === preferred), ...shared]

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
-import { type BatchParams, contract, listTasks, openBatch, requireTasks } from './batch.ts'
+import { type BatchParams, listTasks, loadContract, openBatch, requireTasks } from './batch.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { REPO, type RepoFlag } from './repository.ts'
@@ -61,32 +61,32 @@ async function edit(
 ): Promise<void> {
   const { service, params: batch } = await openBatch(shell, command, flags.repo, run)
   const params = { ...batch, taskId: task, path: flags.file }
-  const { readBatchTaskFile, putBatchTaskFile } = await contract()
+  const { readBatchTaskFile, putBatchTaskFile } = await loadContract()
   const { bytes, etag } = await download(service, readBatchTaskFile, { params })
-  const before = new TextDecoder().decode(bytes)
-  const content = await readNewText(shell, flags, before)
-  if (content === before) return note(shell, 'No changes.')
+  const currentText = new TextDecoder().decode(bytes)
+  const content = await readNewText(shell, flags, currentText)
+  if (content === currentText) return note(shell, 'No changes.')
   const { body } = await call(service, putBatchTaskFile, { params, body: { content }, ifMatch: etag ?? '*' })
   if (service.json) return printJson(shell, body)
   note(shell, `${task} is ${body.state} again: assay batches watch ${run} --repo ${flags.repo}`)
 }
 
-async function readNewText(shell: Shell, { from, file }: EditFlags, before: string): Promise<string> {
+async function readNewText(shell: Shell, { from, file }: EditFlags, currentText: string): Promise<string> {
   if (from === '-') return readText(shell.input())
-  if (from === undefined) return editText(shell, basename(file), before)
+  if (from === undefined) return editText(shell, basename(file), currentText)
   return readFile(resolve(from), 'utf8').catch((error: Error) => {
     throw new WrongUse(`${from} cannot be read: ${error.message}`)
   })
 }
 
-/** Opens the text in the user's editor, as git does. */
-async function editText(shell: Shell, name: string, before: string): Promise<string> {
+/** Opens the text in the editor that VISUAL or EDITOR names, and returns the edited text. */
+async function editText(shell: Shell, name: string, currentText: string): Promise<string> {
   const editor = shell.env.VISUAL || shell.env.EDITOR
   if (!editor || !shell.input().isTTY) throw new WrongUse('No editor available. Set EDITOR or use --from.')
   const folder = await mkdtemp(join(tmpdir(), 'assay-edit-'))
   try {
     const path = join(folder, name)
-    await writeFile(path, before)
+    await writeFile(path, currentText)
     const child = spawn('sh', ['-c', `${editor} "$1"`, 'sh', path], { stdio: 'inherit' })
     const [code] = await once(child, 'exit')
     if (code !== 0) throw new Error(`The editor exited with code ${code}. No changes were made.`)
@@ -103,15 +103,17 @@ async function exportTasks(
   { run, ids }: { run: string; ids: string[] },
 ): Promise<void> {
   const { service, params } = await openBatch(shell, command, flags.repo, run)
-  const all = await listTasks(service, params)
-  const chosen = ids.length > 0 ? requireTasks(all, ids) : all.filter((task) => isExported(task, flags.ready === true))
-  if (chosen.length === 0)
+  const tasks = await listTasks(service, params)
+  const chosenTasks =
+    ids.length > 0 ? requireTasks(tasks, ids) : tasks.filter((task) => isExported(task, flags.ready === true))
+  if (chosenTasks.length === 0)
     throw new WrongUse('No task of this batch is approved. Use --ready to export all tasks that are ready.')
   const folders: string[] = []
-  for (const { taskId } of chosen) folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
-  if (flags.evidence) await exportEvidence(service, params, chosen, flags.to)
+  for (const { taskId } of chosenTasks)
+    folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
+  if (flags.evidence) await exportEvidence(service, params, chosenTasks, flags.to)
   if (service.json) return printJson(shell, { folders })
-  note(shell, `${folders.length} tasks in ${flags.to}: ${chosen.map(({ taskId }) => taskId).join(', ')}`)
+  note(shell, `${folders.length} tasks in ${flags.to}: ${chosenTasks.map(({ taskId }) => taskId).join(', ')}`)
 }
 
 const isExported = ({ state, decision }: BatchTask, includesReady: boolean): boolean =>
@@ -119,7 +121,7 @@ const isExported = ({ state, decision }: BatchTask, includesReady: boolean): boo
 
 /** Writes the evidence beside the task folder, because the agent must not see where the task comes from. */
 async function exportEvidence(service: Service, params: BatchParams, tasks: readonly BatchTask[], to: string) {
-  const { readBatch, readBatchTask } = await contract()
+  const { readBatch, readBatchTask } = await loadContract()
   const { runId, createdAt, generation } = (await call(service, readBatch, { params })).body
   for (const { taskId } of tasks) {
     const { body: task } = await call(service, readBatchTask, { params: { ...params, taskId } })
@@ -130,7 +132,7 @@ async function exportEvidence(service: Service, params: BatchParams, tasks: read
 
 async function exportTask(service: Service, params: BatchParams, taskId: string, folder: string): Promise<string> {
   if (await stat(folder).catch(() => undefined)) throw new WrongUse(`${folder} already exists.`)
-  const { readBatchTaskArchive } = await contract()
+  const { readBatchTaskArchive } = await loadContract()
   const { bytes } = await download(service, readBatchTaskArchive, { params: { ...params, taskId } })
   const { extract } = await import('tar')
   await mkdir(folder, { recursive: true })

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { BatchTaskDetail } from '../src/batches/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { contract, listTasks, openBatch } from './batch.ts'
+import { listTasks, loadContract, openBatch } from './batch.ts'
 import { withExample } from './help.ts'
 import { REPO, type RepoFlag } from './repository.ts'
 import { print, printJson, type Shell } from './shell.ts'
@@ -21,7 +21,7 @@ export function addReportCommand(batches: Command, shell: Shell): void {
 
 async function printBatchReport(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, repo, run)
-  const { readBatchTask } = await contract()
+  const { readBatchTask } = await loadContract()
   const details = []
   for (const { taskId } of await listTasks(service, params))
     details.push((await call(service, readBatchTask, { params: { ...params, taskId } })).body)
@@ -102,8 +102,8 @@ function listReachedStages(tasks: readonly BatchTaskDetail[]): string[] {
     ...evidence.stages.map((each) => each.stage),
     ...(stage === null ? [] : [stage]),
   ])
-  const furthest = reached.toSorted((one, other) => other.length - one.length)[0] ?? []
-  return [...new Set(furthest)]
+  const longest = reached.toSorted((one, other) => other.length - one.length)[0] ?? []
+  return [...new Set(longest)]
 }
 
 function reportStage(tasks: readonly BatchTaskDetail[], stage: string): StageReport {
@@ -130,6 +130,7 @@ const countUnfinished = (tasks: readonly BatchTaskDetail[], stage: string): numb
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
+/** Maximum nesting of evidence that is searched. */
 const DEPTH_MAX = 6
 
 /** Adds up every `cpuSeconds` in the evidence of a stage. Each stage has its own format. */
@@ -152,19 +153,19 @@ const readField = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Object.entries(value).find(([key]) => key === name)?.[1] : undefined
 
 function reportRejections(tasks: readonly BatchTaskDetail[]): RejectionReport[] {
-  const counts = new Map<string, RejectionReport>()
+  const reports = new Map<string, RejectionReport>()
   for (const { rejection, stage } of tasks) {
     if (!rejection) continue
     const key = `${stage} ${rejection.reason}`
-    const current = counts.get(key) ?? {
+    const current = reports.get(key) ?? {
       reason: rejection.reason,
       stage: stage ?? '',
       count: 0,
       advice: ADVICE[rejection.reason] ?? null,
     }
-    counts.set(key, { ...current, count: current.count + 1 })
+    reports.set(key, { ...current, count: current.count + 1 })
   }
-  return [...counts.values()].toSorted((one, other) => other.count - one.count)
+  return [...reports.values()].toSorted((one, other) => other.count - one.count)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { BatchTask, BatchTaskDetail } from '../src/batches/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
-import { type BatchParams, contract, listTasks, openBatch } from './batch.ts'
+import { type BatchParams, listTasks, loadContract, openBatch } from './batch.ts'
 import { formatStage } from './batch-evidence.ts'
 import { Canceled } from './failure.ts'
 import { withExample } from './help.ts'
@@ -38,14 +38,14 @@ export function addReviewCommands(batches: Command, shell: Shell): void {
 }
 
 export async function readTask(service: Service, params: BatchParams, taskId: string): Promise<BatchTaskDetail> {
-  return (await call(service, (await contract()).readBatchTask, { params: { ...params, taskId } })).body
+  return (await call(service, (await loadContract()).readBatchTask, { params: { ...params, taskId } })).body
 }
 
 async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, task }: { run: string; task: string }) {
   const { service, params } = await openBatch(shell, command, repo, run)
-  const found = await readTask(service, params, task)
-  if (service.json) return printJson(shell, found)
-  print(shell, ...(await buildPage(shell, service, params, found)))
+  const detail = await readTask(service, params, task)
+  if (service.json) return printJson(shell, detail)
+  print(shell, ...(await buildPage(shell, service, params, detail)))
 }
 
 /** Builds the page of a task: facts, warnings, instruction, solution, tests and evidence. */
@@ -101,7 +101,7 @@ async function readCode(
   const patches = files.filter(({ path }) => SOLUTION_PATCH.test(path))
   const solutions = patches.length > 0 ? patches : files.filter(({ path }) => path === 'solution/solve.sh')
   const tests = files.filter(({ path }) => path.startsWith(HIDDEN_TESTS_FOLDER))
-  const { readBatchTaskFile } = await contract()
+  const { readBatchTaskFile } = await loadContract()
   const readPart = (name: string) => async (file: BatchTaskDetail['files'][number]) => {
     const { path, bytes: size } = file
     const title = heading(`${name}: ${path.replace(HIDDEN_TESTS_FOLDER, '')}`)
@@ -112,9 +112,9 @@ async function readCode(
   return (await Promise.all([...solutions.map(readPart('Solution')), ...tests.map(readPart('Tests'))])).flat()
 }
 
-const EVIDENCE_MAX = 2000
+const EVIDENCE_LENGTH_MAX = 2000
 
-function formatEvidence({ evidence, stage: last }: BatchTaskDetail): string[] {
+function formatEvidence({ evidence, stage: lastStage }: BatchTaskDetail): string[] {
   const { findings, calibration, stages, rejection } = evidence
   return [
     ...findings.map(({ severity, rule, path, detail }) => `  ${severity} ${rule} ${path}: ${detail}`),
@@ -127,26 +127,26 @@ function formatEvidence({ evidence, stage: last }: BatchTaskDetail): string[] {
     ...stages.flatMap(formatStage).map((line) => `  ${line}`),
     ...(rejection === undefined
       ? []
-      : [`  ${last ?? '-'} (rejected it) ${JSON.stringify(rejection)}`.slice(0, EVIDENCE_MAX)]),
+      : [`  ${lastStage ?? '-'} (rejected it) ${JSON.stringify(rejection)}`.slice(0, EVIDENCE_LENGTH_MAX)]),
   ]
 }
 
 async function review(shell: Shell, command: Command, flags: ReviewFlags, run: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, flags.repo, run)
   const ready = (await listTasks(service, params)).filter(({ state }) => state === 'ready')
-  const undecided = ready.filter(({ decision }) => flags.all === true || decision === null)
+  const tasksToReview = ready.filter(({ decision }) => flags.all === true || decision === null)
   if (service.json)
     return printJson(shell, {
-      tasks: await Promise.all(undecided.map(({ taskId }) => readTask(service, params, taskId))),
+      tasks: await Promise.all(tasksToReview.map(({ taskId }) => readTask(service, params, taskId))),
     })
   const isInteractive = shell.input().isTTY && shell.errors.isTTY
-  for (const [index, task] of undecided.entries()) {
-    const found = await readTask(service, params, task.taskId)
-    note(shell, `${index + 1} of ${undecided.length}`)
-    print(shell, ...(await buildPage(shell, service, params, found)))
-    if (isInteractive && (await decideOn(shell, service, params, found)) === 'quit') break
+  for (const [index, task] of tasksToReview.entries()) {
+    const detail = await readTask(service, params, task.taskId)
+    note(shell, `${index + 1} of ${tasksToReview.length}`)
+    print(shell, ...(await buildPage(shell, service, params, detail)))
+    if (isInteractive && (await decideOn(shell, service, params, detail)) === 'quit') break
   }
-  if (undecided.length === 0) note(shell, 'No task is waiting for a decision.')
+  if (tasksToReview.length === 0) note(shell, 'No task is waiting for a decision.')
 }
 
 type ReviewChoice = 'approved' | 'declined' | 'later' | 'quit'
@@ -155,7 +155,7 @@ type ReviewChoice = 'approved' | 'declined' | 'later' | 'quit'
 async function decideOn(shell: Shell, service: Service, params: BatchParams, task: BatchTask): Promise<ReviewChoice> {
   const choice = await ask(shell, task)
   if (choice !== 'approved' && choice !== 'declined') return choice
-  const { decideTask } = await contract()
+  const { decideTask } = await loadContract()
   const body = { decision: choice, digest: task.digest ?? '' }
   await call(service, decideTask, { params: { ...params, taskId: task.taskId }, body })
   note(shell, `${task.taskId} is ${choice}.`)

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/schema.ts'
 import { call, type ReceivedEvent, streamEvents } from '../src/platform/http/client.ts'
-import { type BatchParams, contract, listTasks, openBatch } from './batch.ts'
+import { type BatchParams, listTasks, loadContract, openBatch } from './batch.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
 import { parseNumber } from './flag-values.ts'
 import { withExample } from './help.ts'
@@ -11,7 +11,7 @@ import { renderBar } from './progress.ts'
 import { openRepository, REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { alignColumns, formatMoment, printTable } from './table.ts'
+import { alignColumns, formatTime, printTable } from './table.ts'
 import { detachOnSignal, ignoreLostConnection } from './watch-comparison.ts'
 
 type ResumeFlags = RepoFlag & { budget?: string }
@@ -59,7 +59,7 @@ const VERBS: BatchVerb[] = [
 
 async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
   const { service, params } = await openRepository(shell, command, repo)
-  const { body } = await call(service, (await contract()).listBatches, { params })
+  const { body } = await call(service, (await loadContract()).listBatches, { params })
   if (service.json) return printJson(shell, body)
   printTable<BatchRun>(shell, body.batches, [
     ['BATCH', ({ runId }) => runId],
@@ -68,7 +68,7 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
     ['APPROVED', ({ counts }) => String(counts.approved)],
     ['REJECTED', ({ counts }) => String(counts.rejected)],
     ['COST', ({ costUsd }) => `$${costUsd.toFixed(2)}`],
-    ['CREATED', ({ createdAt }) => formatMoment(createdAt, '-')],
+    ['CREATED', ({ createdAt }) => formatTime(createdAt, '-')],
   ])
 }
 
@@ -80,12 +80,12 @@ async function watch(shell: Shell, command: Command, { repo }: RepoFlag, id: str
 async function resume(shell: Shell, command: Command, flags: ResumeFlags, id: string): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: parseNumber(flags.budget, '--budget') }
   const { service, params } = await openBatch(shell, command, flags.repo, id)
-  printBatch(shell, service, (await call(service, (await contract()).resumeBatch, { params, body })).body)
+  printBatch(shell, service, (await call(service, (await loadContract()).resumeBatch, { params, body })).body)
 }
 
 async function cancel(shell: Shell, command: Command, { repo }: RepoFlag, id: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, repo, id)
-  printBatch(shell, service, (await call(service, (await contract()).cancelBatch, { params })).body)
+  printBatch(shell, service, (await call(service, (await loadContract()).cancelBatch, { params })).body)
 }
 
 function printBatch(shell: Shell, { json }: Service, run: BatchRun): void {
@@ -96,27 +96,28 @@ function printBatch(shell: Shell, { json }: Service, run: BatchRun): void {
 /** Watches a batch until it ends. Ctrl-C detaches without an error, because the batch continues. */
 export async function followBatch(shell: Shell, service: Service, params: BatchParams): Promise<void> {
   const batchArguments = `${params.runId} --repo ${params.owner}/${params.name}`
-  const last = await watchUntilEnd(shell, service, params, detachOnSignal())
-  if (!last)
+  const lastStatus = await watchUntilEnd(shell, service, params, detachOnSignal())
+  if (!lastStatus)
     return note(shell, `Still running in the background. To watch again: assay batches watch ${batchArguments}`)
-  printBatch(shell, service, last)
-  for (const warning of last.warnings) note(shell, warning)
-  if (last.counts.rejected > 0) note(shell, ...(await describeRejections(service, params)))
-  const isUsable = last.state === 'completed' && last.counts.ready > 0
+  printBatch(shell, service, lastStatus)
+  for (const warning of lastStatus.warnings) note(shell, warning)
+  const { state, counts, error } = lastStatus
+  if (counts.rejected > 0) note(shell, ...(await describeRejections(service, params)))
+  const isUsable = state === 'completed' && counts.ready > 0
   if (isUsable) return note(shell, `To review the tasks: assay batches review ${batchArguments}`)
-  const reason = last.state === 'completed' ? ' No task is ready.' : ''
-  note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : reason}`)
-  if (last.state === 'canceled' || last.state === 'completed') throw new Failed()
+  const reason = state === 'completed' ? ' No task is ready.' : ''
+  note(shell, `The batch is ${state}.${error ? ` ${error.message}` : reason}`)
+  if (state === 'canceled' || state === 'completed') throw new Failed()
   throw new InfrastructureFailed('The batch did not complete.', { isReported: true })
 }
 
-const REJECTIONS_SHOWN = 20
+const REJECTIONS_SHOWN_MAX = 20
 
 /** Lists the rejected tasks with the reason of each. */
 async function describeRejections(service: Service, params: BatchParams): Promise<string[]> {
   const rejected = (await listTasks(service, params)).filter(({ rejection }) => rejection)
   const lines = rejected
-    .slice(0, REJECTIONS_SHOWN)
+    .slice(0, REJECTIONS_SHOWN_MAX)
     .map(({ taskId, rejection }) => `${taskId} was rejected: ${rejection?.reason}. ${rejection?.detail ?? ''}`.trim())
   const more = rejected.length - lines.length
   return more > 0 ? [...lines, `${more} more: assay batches tasks ${params.runId}`] : lines
@@ -149,7 +150,7 @@ export async function waitForBatch(
   detached: AbortSignal,
   onStatus: (run: BatchRun) => void,
 ): Promise<BatchRun | undefined> {
-  const { followBatch: endpoint } = await contract()
+  const { followBatch: endpoint } = await loadContract()
   while (!detached.aborted) {
     const events = streamEvents(service, endpoint, { params }, { signal: detached })
     const ended = await readUntilEnd(events, onStatus).catch(ignoreLostConnection)
@@ -180,12 +181,12 @@ export function formatBatch(run: BatchRun): string[] {
   const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) =>
     [name, requested, selected, ready].map(String),
   )
-  const rejected = Object.entries(rejections).map(([reason, count]) => `${count} ${reason}`)
+  const rejectionCounts = Object.entries(rejections).map(([rejection, count]) => `${count} ${rejection}`)
   return [
     formatHeadline(run),
     ...alignColumns([['DIFFICULTY', 'REQUESTED', 'SELECTED', 'READY'], ...buckets]),
     SHOWN_COUNTS.map((name) => `${counts[name]} ${name}`).join(', '),
-    ...(rejected.length > 0 ? [`Rejected: ${rejected.join(', ')}`] : []),
+    ...(rejectionCounts.length > 0 ? [`Rejected: ${rejectionCounts.join(', ')}`] : []),
     ...(run.shortfall > 0 ? [`${run.shortfall} candidates fewer than requested`] : []),
     ...(reason === undefined ? [] : [`${reason} (until ${run.waiting?.until})`]),
   ]

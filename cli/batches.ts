@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { readArchive } from './archive.ts'
-import { type BatchParams, contract, listTasks, openBatch, requireTasks } from './batch.ts'
+import { type BatchParams, listTasks, loadContract, openBatch, requireTasks } from './batch.ts'
 import { addCanariesCommand } from './batches-canaries.ts'
 import { addCreateCommands } from './batches-create.ts'
 import { addFileCommands } from './batches-files.ts'
@@ -75,7 +75,7 @@ const DECISIONS = [
 async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, source: string): Promise<void> {
   const upload = await readArchive(source, { omitsFolder: false })
   const { service, params } = await openRepository(shell, command, repo)
-  const { body } = await call(service, (await contract()).importBatch, { params, upload })
+  const { body } = await call(service, (await loadContract()).importBatch, { params, upload })
   if (service.json) return printJson(shell, body)
   note(shell, `Checking the tasks. To watch: assay batches watch ${body.runId} --repo ${repo}`)
   print(shell, body.runId)
@@ -83,11 +83,11 @@ async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, s
 
 async function printTasks(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, repo, run)
-  const { body } = await call(service, (await contract()).readBatch, { params })
-  const all = await listTasks(service, params)
-  if (service.json) return printJson(shell, { tasks: all })
+  const { body } = await call(service, (await loadContract()).readBatch, { params })
+  const tasks = await listTasks(service, params)
+  if (service.json) return printJson(shell, { tasks })
   note(shell, `${run} is ${body.state}.${body.error ? ` ${body.error.message}` : ''}`)
-  printTable<BatchTask>(shell, all, [
+  printTable<BatchTask>(shell, tasks, [
     ['TASK', ({ taskId }) => taskId],
     ['STATE', formatTaskState],
     ['DIFFICULTY', ({ difficulty, requestedDifficulty }) => difficulty ?? requestedDifficulty ?? '-'],
@@ -112,11 +112,14 @@ async function decide(
   flags: DecideFlags,
   { run, ids, decision }: DecideRequest,
 ): Promise<void> {
-  if ((ids.length === 0) !== (flags.all === true)) throw new WrongUse('Give task ids or --all, not both.')
+  const hasIds = ids.length > 0
+  const hasAll = flags.all === true
+  if (hasIds === hasAll) throw new WrongUse('Give either task ids or --all.')
   const { service, params } = await openBatch(shell, command, flags.repo, run)
-  const all = await listTasks(service, params)
-  const selected =
-    ids.length > 0 ? requireTasks(all, ids) : selectTasks(shell, all, decision, `${run} --repo ${flags.repo}`)
+  const tasks = await listTasks(service, params)
+  const selected = hasIds
+    ? requireTasks(tasks, ids)
+    : selectTasks(shell, tasks, decision, `${run} --repo ${flags.repo}`)
   const reason = flags.note === undefined ? {} : { note: flags.note }
   const decisions = selected.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...reason }))
   const decided = await sendDecisions(service, params, decisions)
@@ -126,13 +129,13 @@ async function decide(
 
 type TaskDecision = { taskId: string; digest: string; decision: 'approved' | 'declined'; note?: string }
 
-/** Sends the decisions. A single task may have warnings; several are decided atomically. */
+/** Sends the decisions. A single task may be approved despite warnings; several tasks are decided atomically. */
 export async function sendDecisions(
   service: Service,
   params: BatchParams,
   decisions: TaskDecision[],
 ): Promise<BatchTask[]> {
-  const { decideTask, decideTasks } = await contract()
+  const { decideTask, decideTasks } = await loadContract()
   const [first, ...others] = decisions
   if (!first || others.length > 0) return (await call(service, decideTasks, { params, body: { decisions } })).body.tasks
   const { taskId, ...body } = first
@@ -140,22 +143,27 @@ export async function sendDecisions(
 }
 
 /** Selects all tasks that are ready. For an approval, only those without warnings. */
-function selectTasks(shell: Shell, all: BatchTask[], decision: DecideRequest['decision'], batch: string): BatchTask[] {
-  const ready = all.filter(({ state }) => state === 'ready')
+function selectTasks(
+  shell: Shell,
+  tasks: BatchTask[],
+  decision: DecideRequest['decision'],
+  batchArguments: string,
+): BatchTask[] {
+  const ready = tasks.filter(({ state }) => state === 'ready')
   const selected = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
   const skipped = ready.filter((task) => !selected.includes(task))
-  if (skipped.length > 0) note(shell, ...formatSkipped(skipped, batch))
+  if (skipped.length > 0) note(shell, ...formatSkipped(skipped, batchArguments))
   if (selected.length > 0) return selected
   throw new WrongUse(
     skipped.length > 0
       ? 'Every task that is ready has warnings, so none was approved.'
-      : `No task of this batch is ready. To see the states: assay batches tasks ${batch}`,
+      : `No task of this batch is ready. To see the states: assay batches tasks ${batchArguments}`,
   )
 }
 
 /** Lists tasks that are ready but have warnings. */
-const formatSkipped = (tasks: BatchTask[], batch: string): string[] => [
+const formatSkipped = (tasks: BatchTask[], batchArguments: string): string[] => [
   'These tasks are ready but have warnings that must be reviewed first:',
   ...tasks.map(({ taskId, concerns }) => `  ${taskId}: ${concerns.join(' ')}`),
-  `Review them with \`assay batches review ${batch}\`. To approve one despite its warnings, give its id alone.`,
+  `Review them with \`assay batches review ${batchArguments}\`. To approve one despite its warnings, give its id alone.`,
 ]

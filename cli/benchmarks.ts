@@ -14,7 +14,7 @@ import type { Flags } from './operate-config.ts'
 import { createProgressBar, formatBytes } from './progress.ts'
 import { collectPages, openService, readGlobals } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
-import { formatMoment, printFacts, printTable } from './table.ts'
+import { formatTime, printFacts, printTable } from './table.ts'
 
 const DATA = ['--data <folder>', 'Use this data folder; no service may be running on it'] as const
 
@@ -176,7 +176,7 @@ async function list(shell: Shell, command: Command, flags: Flags): Promise<void>
     ['VERSION', ({ resolvedRef }) => resolvedRef],
     ['TASKS', ({ tasks }) => String(tasks)],
     ['WARNINGS', ({ check }) => String(check.warnings.length)],
-    ['ADDED', ({ addedAt }) => formatMoment(addedAt, '-')],
+    ['ADDED', ({ addedAt }) => formatTime(addedAt, '-')],
   ])
 }
 
@@ -191,7 +191,7 @@ async function show(shell: Shell, command: Command, flags: Flags, name: string):
     ['digest', benchmark.digest],
     ['about', benchmark.description],
     ['check', `passed, rules ${benchmark.check.ruleset}`],
-    ['added', formatMoment(benchmark.addedAt, '-')],
+    ['added', formatTime(benchmark.addedAt, '-')],
   ])
   print(shell, '')
   printTable<BenchmarkTask>(shell, benchmark.taskList, [

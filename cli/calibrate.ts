@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { calibrateLocalTask } from '../src/trials/local-engine.ts'
-import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
+import { buildEngineOptions, type EngineFlags, rethrowForExitCode, stopOnSignals } from './engine.ts'
 import { collect } from './flag-values.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
@@ -12,7 +12,7 @@ import { printFacts, printTable } from './table.ts'
 
 type CalibrateTaskResult = Awaited<ReturnType<typeof calibrateLocalTask>>
 
-/** Runs without a server, like `assay trial`. */
+/** Adds `assay calibrate`, which needs no server, like `assay trial`. */
 export function addCalibrateCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('calibrate'), '--json')
@@ -42,7 +42,7 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
     trial = line
     printProgress(line)
   }
-  const calibrated = await engine
+  const calibration = await engine
     .calibrateLocalTask({
       taskFolder,
       ...buildEngineOptions(shell, config, flags),
@@ -51,11 +51,11 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
       onLog: printProgress,
       log,
     })
-    .catch(throwReported(stop.signal))
+    .catch(rethrowForExitCode(stop.signal))
     .finally(heartbeat.stop)
-  if (readGlobals(command).json) printJson(shell, calibrated)
-  else printCalibration(shell, calibrated)
-  if (calibrated.kind === 'unfit') throw new Error(calibrated.reason)
+  if (readGlobals(command).json) printJson(shell, calibration)
+  else printCalibration(shell, calibration)
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
 }
 
 const formatOracleTimes = (attempt: CalibrateTaskResult['attempts'][number] | undefined): string => {
@@ -63,14 +63,14 @@ const formatOracleTimes = (attempt: CalibrateTaskResult['attempts'][number] | un
   return `agent ${agent.toFixed(2)} s, verifier ${verify.toFixed(2)} s`
 }
 
-const OUTCOMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
+const OUTCOME_NAMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
 
 const WEAK_HINT =
   'An agent that does the same passes without doing the work. A grader isolates the tests from the code they run and stops most cheats: docs/tasks.md, "Grader".'
 
-function printCalibration(shell: Shell, calibrated: CalibrateTaskResult): void {
-  if (calibrated.kind === 'unfit') return
-  const { task, mode, strength, weakness, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
+function printCalibration(shell: Shell, calibration: CalibrateTaskResult): void {
+  if (calibration.kind === 'unfit') return
+  const { task, mode, strength, weakness, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibration
   printFacts(shell, [
     ['task', task.name],
     ['verify mode', mode],
@@ -83,7 +83,7 @@ function printCalibration(shell: Shell, calibrated: CalibrateTaskResult): void {
   print(shell, '')
   printTable(shell, cheats, [
     ['CHEAT', ({ id }) => id],
-    ['OUTCOME', ({ outcome }) => OUTCOMES[outcome]],
+    ['OUTCOME', ({ outcome }) => OUTCOME_NAMES[outcome]],
     ['DESCRIPTION', ({ what }) => what],
   ])
   if (winners.length > 0) note(shell, WEAK_HINT)

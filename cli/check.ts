@@ -8,7 +8,7 @@ import { readGlobals } from './service.ts'
 import { print, printJson, type Shell, styled } from './shell.ts'
 import { alignColumns } from './table.ts'
 
-/** Checks tasks without executing them. Needs no server, sandbox or key. */
+/** Adds `assay check`, which needs no server, sandbox or key. */
 export function addCheckCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('check'), '--json')
@@ -24,7 +24,7 @@ async function check(shell: Shell, folder: string, command: Command): Promise<vo
   await requireFolder(folder, 'the folder of a task, or one with tasks in it')
   const result = await checkFolder(folder, { buildHosts: await readBuildHosts(shell) })
   if (readGlobals(command).json) printJson(shell, result)
-  else show(shell, result)
+  else printFindings(shell, result)
   if (listRefused(result).length > 0) throw new Failed()
 }
 
@@ -33,23 +33,26 @@ type CheckedTask = FolderCheck['tasks'][number]
 const listRefused = ({ tasks }: FolderCheck): CheckedTask[] =>
   tasks.filter(({ findings }) => findings.some(({ severity }) => severity === 'block'))
 
-/** Prints the findings, blocking ones first. */
-function show(shell: Shell, result: FolderCheck): void {
+/** Prints the findings of each task, blocking ones first, and a summary. */
+function printFindings(shell: Shell, result: FolderCheck): void {
   for (const task of result.tasks.filter(({ findings }) => findings.length > 0)) {
     print(shell, styled(shell.output, 'bold', task.task))
     for (const line of formatFindings(task)) print(shell, line)
   }
   const refused = listRefused(result).length
   print(shell, `${result.tasks.length} checked, ${refused} refused (rules ${result.rules})`)
-  const count = (strength: string) => result.tasks.filter((task) => task.strength?.strength === strength).length
+  const countStrength = (strength: string) => result.tasks.filter((task) => task.strength?.strength === strength).length
   print(
     shell,
-    `verifiers, estimated from their files: ${count('strong')} strong, ${count('standard')} standard, ${count('weak')} weak`,
+    `verifiers, estimated from their files: ${countStrength('strong')} strong, ${countStrength('standard')} standard, ${countStrength('weak')} weak`,
   )
 }
 
 function formatFindings({ findings }: CheckedTask): string[] {
-  const ordered = findings.toSorted((a, b) => a.severity.localeCompare(b.severity))
+  const ordered = [
+    ...findings.filter(({ severity }) => severity === 'block'),
+    ...findings.filter(({ severity }) => severity !== 'block'),
+  ]
   return alignColumns(
     ordered.map(({ severity, rule, path, line, detail }) => [
       `  ${severity}`,

@@ -11,8 +11,8 @@ import { printSettings } from './watch-comparison.ts'
 
 export type PairFlags = { baseline?: string }
 
-/** Pairs that are printed after a comparison without a recommendation. With more, the table would hide the answer. */
-const PAIRS_MAX = 10
+/** Maximum number of pairs in a table. A longer table would hide the answer below it. */
+const PAIRS_SHOWN_MAX = 10
 
 /** Prints the results of a comparison, then its answer and the pairs behind it. JSON also contains the quote, if there is one. */
 export async function printResults(
@@ -34,7 +34,10 @@ export async function printResults(
   if (comparison.answer) print(shell, '', comparison.answer.text)
 }
 
-/** Lists every setting against the recommended one, or all pairs. Undefined without scored trials. */
+/**
+ * Lists every setting against the recommended one. Without a recommendation it lists all pairs, but undefined if these are
+ * too many to print. Also undefined while results are being collected.
+ */
 export async function listAnsweredPairs(
   service: Service,
   scoped: ScopedComparison,
@@ -42,9 +45,9 @@ export async function listAnsweredPairs(
 ): Promise<ComparisonPair[] | undefined> {
   if (!answer || answer.state === 'collecting') return undefined
   const baseline = answer.recommended ?? undefined
-  const isLong = (settings.length * (settings.length - 1)) / 2 > PAIRS_MAX
-  // A long table would hide the answer. JSON contains all pairs.
-  if (baseline === undefined && isLong && !service.json) return undefined
+  const pairCount = (settings.length * (settings.length - 1)) / 2
+  const isTooLong = pairCount > PAIRS_SHOWN_MAX && !service.json
+  if (baseline === undefined && isTooLong) return undefined
   const pairs = await listPairs(service, scoped, baseline)
   return pairs.filter(({ tasks }) => tasks > 0)
 }
@@ -100,10 +103,10 @@ export async function printDiff(shell: Shell, service: Service, { scope, id }: S
     ],
     ['VERDICT', ({ verdict }) => formatVerdict(verdict)],
   ])
-  const changed = diff.settings.flatMap(({ setting, changed }) => changed.map((each) => ({ setting, ...each })))
-  if (changed.length === 0) return
+  const changedTasks = diff.settings.flatMap(({ setting, changed }) => changed.map((each) => ({ setting, ...each })))
+  if (changedTasks.length === 0) return
   print(shell, '')
-  printTable<(typeof changed)[number]>(shell, changed, [
+  printTable<(typeof changedTasks)[number]>(shell, changedTasks, [
     ['TASK', ({ task }) => task.name],
     ['SETTING', ({ setting }) => setting],
     ['CHANGE', ({ change }) => change],

@@ -5,7 +5,7 @@ import { note, type Shell } from './shell.ts'
 import { alignColumns, formatCount } from './table.ts'
 import { formatDuration } from './watch-comparison.ts'
 
-/** Prints the quote among the notes and asks on a terminal. Throws `Canceled` unless the answer is yes. */
+/** Prints the quote to standard error and asks on a terminal. Throws `Canceled` unless the answer is yes. */
 export async function confirmQuote(
   shell: Shell,
   quote: Quote,
@@ -27,7 +27,7 @@ export function formatQuote(quote: Quote): string[] {
     formatSize(quote),
     ...alignColumns([HEADINGS, ...quote.perSetting.map(toCells)]),
     formatCost(quote),
-    ...warnOfBudget(quote),
+    ...listBudgetWarnings(quote),
     quote.advice,
   ]
 }
@@ -57,8 +57,8 @@ function formatCost({ costUsd: { low, expected, high }, maximumCostUsd }: Quote)
   return `Expected cost: ${formatUsd(expected)} (${formatUsd(low)} to ${formatUsd(high)}); ${limit}`
 }
 
-/** A trial budget lowers the expected cost, so only the budget of the comparison can be below it. */
-const warnOfBudget = ({ costUsd: { expected }, maximumCostUsd }: Quote): string[] =>
+/** Warns if the budget is below the expected cost. A trial budget is part of the expected cost and causes no warning. */
+const listBudgetWarnings = ({ costUsd: { expected }, maximumCostUsd }: Quote): string[] =>
   maximumCostUsd !== null && maximumCostUsd < expected
     ? ['The budget is below the expected cost: the comparison will probably pause before all trials have run.']
     : []

@@ -26,7 +26,7 @@ export function formatMarkdown({ id, state, settings, frontier, answer, costUsd,
 
 const formatPercent = (value: number | null): string => (value === null ? '' : `${value.toFixed(1)} %`)
 
-/** Setting ids contain `|`, which would end a cell. */
+/** Formats text as code in a cell of a table. Escapes `|`, which setting ids contain and which would end the cell. */
 const quoteCode = (text: string): string => `\`${printable(text).replaceAll('`', "'").replaceAll('|', '\\|')}\``
 
 /**
@@ -69,7 +69,7 @@ function formatCase(suite: string, trial: ComparisonTrial): string[] {
   const opening = `    <testcase classname="${escapeXml(suite)}" name="${escapeXml(name)}" time="${(trial.timings.total ?? 0).toFixed(3)}"`
   if (trial.state === 'passed') return [`${opening}/>`]
   const reason = escapeXml(trial.explanation ?? trial.error ?? trial.state)
-  const element = ELEMENTS[trial.state]
+  const element = JUNIT_ELEMENTS[trial.state]
   return [
     `${opening}>`,
     element === 'skipped'
@@ -79,7 +79,8 @@ function formatCase(suite: string, trial: ComparisonTrial): string[] {
   ]
 }
 
-const ELEMENTS: Record<Exclude<ComparisonTrial['state'], 'passed'>, 'failure' | 'error' | 'skipped'> = {
+/** Elements of JUnit for the states of trials that did not pass. */
+const JUNIT_ELEMENTS: Record<Exclude<ComparisonTrial['state'], 'passed'>, 'failure' | 'error' | 'skipped'> = {
   failed: 'failure',
   errored: 'error',
   queued: 'skipped',

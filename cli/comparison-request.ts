@@ -21,7 +21,7 @@ export type RequestFlags = {
   id?: string
 }
 
-/** Builds the request from flags and the catalog. `configurations`: ids, or undefined for a setting without one. */
+/** Builds the request from flags and the catalog. `undefined` among the configurations means settings without one. */
 export function buildRequest(
   catalog: Catalog,
   flags: RequestFlags,
@@ -43,32 +43,31 @@ export function buildRequest(
   }
 }
 
-function chooseSandbox(catalog: Catalog, wanted: string | undefined) {
-  const sandbox = catalog.sandboxes.find(({ id, available }) => (wanted === undefined ? available : id === wanted))
+function chooseSandbox(catalog: Catalog, chosenId: string | undefined) {
+  const sandbox = catalog.sandboxes.find(({ id, available }) => (chosenId === undefined ? available : id === chosenId))
   const sandboxCredentialId = sandbox?.credentials[0]?.id
   if (sandbox && sandboxCredentialId !== undefined) return { sandbox: sandbox.id, sandboxCredentialId }
-  throw new WrongUse(describeMissingSandbox(catalog, wanted))
+  throw new WrongUse(describeMissingSandbox(catalog, chosenId))
 }
 
-const describeMissingSandbox = (catalog: Catalog, wanted: string | undefined): string =>
-  wanted === undefined
-    ? `No sandbox is available. ${catalog.sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
-    : `There is no sandbox ${wanted}.${suggestName(
-        wanted,
-        catalog.sandboxes.map(({ id }) => id),
-      )} Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
+function describeMissingSandbox({ sandboxes }: Catalog, chosenId: string | undefined): string {
+  if (chosenId === undefined)
+    return `No sandbox is available. ${sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
+  const ids = sandboxes.map(({ id }) => id)
+  return `There is no sandbox ${chosenId}.${suggestName(chosenId, ids)} Known: ${ids.join(', ')}.`
+}
 
 /**
- * Returns a model choice for each configuration. The reference solution and the no-op have no agent that could be
- * configured.
+ * Parses a value of --model, `id@level=harness,harness`, and returns a choice for each configuration. The reference solution
+ * and the no-op have no agent that could be configured, so they give one choice.
  */
 function buildChoices(
   catalog: Catalog,
   text: string,
-  defaultNames: string | undefined,
+  defaultHarnesses: string | undefined,
   configurations: readonly (string | undefined)[],
 ) {
-  const [setting = '', harnesses = defaultNames] = text.split('=')
+  const [setting = '', harnesses = defaultHarnesses] = text.split('=')
   const [catalogId = '', reasoningLevel] = setting.split('@')
   const model = catalog.models.find((each) => each.catalogId === catalogId)
   if (!model) {
@@ -80,16 +79,17 @@ function buildChoices(
     throw new WrongUse(
       `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
     )
-  const chosen = harnesses === undefined ? listDefaultHarnesses(model) : harnesses.split(',').map((id) => id.trim())
+  const chosenHarnesses =
+    harnesses === undefined ? listDefaultHarnesses(model) : harnesses.split(',').map((id) => id.trim())
   const knownHarnesses = catalog.harnesses.map(({ id }) => id)
-  for (const id of chosen) requireKnown('harness', id, knownHarnesses)
+  for (const id of chosenHarnesses) requireKnown('harness', id, knownHarnesses)
   if (reasoningLevel !== undefined) requireKnown('reasoning level', reasoningLevel, model.reasoningLevels)
-  const choice = { catalogId, credentialId, harnesses: chosen, reasoningLevel }
+  const choice = { catalogId, credentialId, harnesses: chosenHarnesses, reasoningLevel }
   if (model.provider === 'none') return [choice]
   return configurations.map((configuration) => ({ ...choice, configuration }))
 }
 
-/** Harness of a model for which none is named. The reference solution is compared with a no-op. */
+/** Harness of a model for which none is named. Models without an agent use all their harnesses. */
 export const DEFAULT_HARNESS = 'mini'
 
 const listDefaultHarnesses = ({ provider, harnesses }: Catalog['models'][number]): string[] =>
@@ -101,3 +101,19 @@ function requireKnown(kind: string, name: string, known: readonly string[]): voi
 
 const toUnknownName = (kind: string, name: string, known: readonly string[]): WrongUse =>
   new WrongUse(`Unknown ${kind} ${name}.${suggestName(name, known)} Available: ${known.join(', ')}.`)
+
+type ComparedModels = { models: readonly { catalogId: string }[] }
+
+/** Returns a warning for each model that may know some of the tasks, because they were merged before its cutoff. */
+export function warnOfKnownTasks(catalog: Catalog, { models }: ComparedModels, mergedAt: readonly string[]): string[] {
+  const comparedIds = new Set(models.map(({ catalogId }) => catalogId))
+  return catalog.models.flatMap(({ catalogId, knowledgeCutoff }) => {
+    if (!comparedIds.has(catalogId) || knowledgeCutoff === null) return []
+    // A cutoff is a month, so only the month of the time is compared.
+    const mergedBefore = mergedAt.filter((time) => time.slice(0, knowledgeCutoff.length) <= knowledgeCutoff).length
+    if (mergedBefore === 0) return []
+    return [
+      `${catalogId} has a knowledge cutoff of ${knowledgeCutoff}: ${mergedBefore} of ${mergedAt.length} tasks were merged before that, and it may know them.`,
+    ]
+  })
+}

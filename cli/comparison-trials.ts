@@ -13,9 +13,9 @@ type ListedTrialState = ComparisonTrial['state']
 /** A comparison and its scope. */
 export type ScopedComparison = { scope: ScopeClient; id: string }
 
-const REASONS_MAX = 5
+const REASONS_SHOWN_MAX = 5
 /** Maximum number of trials whose reasons are counted. */
-const READ_MAX = 1000
+const TRIALS_READ_MAX = 1000
 
 /** Prints why trials errored, because errored trials are not scored. */
 export const printErrors = (shell: Shell, service: Service, comparison: ScopedComparison, { trials }: Comparison) =>
@@ -43,14 +43,16 @@ async function printReasons(
   { state, count, title }: TrialReasons,
 ): Promise<void> {
   if (count === 0) return
-  const trials = await listTrials(service, comparison, { state }, READ_MAX)
-  const reasons = Object.entries(
-    Object.groupBy(trials, ({ explanation, error = 'No reason was recorded.' }) => explanation ?? firstLine(error)),
+  const trials = await listTrials(service, comparison, { state }, TRIALS_READ_MAX)
+  const trialsByReason = Map.groupBy(
+    trials,
+    ({ explanation, error = 'No reason was recorded.' }) => explanation ?? firstLine(error),
   )
-    .map(([reason, group = []]) => ({ reason, count: group.length }))
+  const reasons = [...trialsByReason]
+    .map(([reason, group]) => ({ reason, count: group.length }))
     .toSorted((a, b) => b.count - a.count)
   note(shell, title)
-  for (const reason of reasons.slice(0, REASONS_MAX)) note(shell, `  ${reason.count} × ${reason.reason}`)
+  for (const reason of reasons.slice(0, REASONS_SHOWN_MAX)) note(shell, `  ${reason.count} × ${reason.reason}`)
   const { argument } = comparison.scope
   note(shell, `To list them: assay comparisons trials ${argument} ${comparison.id} --state ${state}`)
 }
@@ -94,12 +96,12 @@ export async function listTrials(
   service: Service,
   { scope, id }: ScopedComparison,
   filter: TrialQuery,
-  max?: number,
+  trialsMax?: number,
 ): Promise<ComparisonTrial[]> {
   const params = { org: service.org, ...scope.params, comparisonId: id }
-  const page = async (query: { limit: number; cursor?: string }) => {
+  const readPage = async (query: { limit: number; cursor?: string }) => {
     const { body } = await call(service, scope.endpoints.trials, { params, query: { ...query, ...filter } })
     return { items: body.trials, nextCursor: body.nextCursor }
   }
-  return (await collectPages(page, max)).items
+  return (await collectPages(readPage, trialsMax)).items
 }

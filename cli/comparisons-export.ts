@@ -14,7 +14,7 @@ import { forEachConcurrently, forEachTrial, readTrialTexts } from './export/tria
 import { type TrialTableRow, toTrialRows } from './export/trial-rows.ts'
 import { writeParquet, writeSqlite } from './export/trial-tables.ts'
 import { WrongUse } from './failure.ts'
-import { writeNewPath } from './new-path.ts'
+import { writeNewPath } from './paths.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatCount } from './table.ts'
@@ -29,13 +29,13 @@ export type ComparisonExportFlags = {
 }
 
 /** Maximum number of trials that get pages. Other formats contain all trials. */
-const PAGES_MAX = 5000
+const TRIAL_PAGES_MAX = 5000
 const PAIR_PAGES_MAX = 200
 
 type ExportFormat = {
   /** The file or folder that is written. */
   target: string
-  /** Writes to a temporary path and returns what was written, for the user. */
+  /** Writes to a temporary path and returns a sentence for the user. */
   write: (path: string) => Promise<string>
 }
 
@@ -47,12 +47,12 @@ export async function exportComparison(
   flags: ComparisonExportFlags,
 ): Promise<void> {
   const { target, write } = selectFormat(shell, service, comparison, flags)
-  let written = ''
-  const path = await writeNewPath(target, async (draft) => {
-    written = await write(draft)
+  let summary = ''
+  const path = await writeNewPath(target, async (temporaryPath) => {
+    summary = await write(temporaryPath)
   })
   if (service.json) return printJson(shell, { path })
-  note(shell, written)
+  note(shell, summary)
   print(shell, path)
 }
 
@@ -124,28 +124,29 @@ async function writeTable(
 
 async function exportPages(shell: Shell, service: Service, scoped: ScopedComparison, folder: string): Promise<string> {
   await mkdir(folder)
-  const pages = await writePages(shell, service, scoped, folder)
-  return `Wrote ${pages} pages. Open index.html in a browser:`
+  const pageCount = await writePages(shell, service, scoped, folder)
+  return `Wrote ${pageCount} pages. Open index.html in a browser:`
 }
 
+/** Writes all pages and returns their number. */
 async function writePages(shell: Shell, service: Service, scoped: ScopedComparison, folder: string): Promise<number> {
   const { endpoints, params: scope } = scoped.scope
   const params = { org: service.org, ...scope, comparisonId: scoped.id }
   const { body: comparison } = await call(service, endpoints.read, { params })
   const { body: matrix } = await call(service, endpoints.matrix, { params })
-  const trials = await listTrials(service, scoped, {}, PAGES_MAX)
+  const trials = await listTrials(service, scoped, {}, TRIAL_PAGES_MAX)
   const pairs = await listPairs(service, scoped)
   await writeFile(join(folder, 'style.css'), await readStylesheet())
   const pairFiles = await writePairs(service, scoped, { comparison, pairs, trials, folder })
   await mkdir(join(folder, 'trials'))
-  const name = createSettingNamer(comparison.settings)
-  const byTask = Map.groupBy(trials, ({ task }) => task.name)
+  const nameOf = createSettingNamer(comparison.settings)
+  const trialsByTask = Map.groupBy(trials, ({ task }) => task.name)
   await forEachTrial(shell, trials, async (trial) => {
-    const others = (byTask.get(trial.task.name) ?? [])
+    const others = (trialsByTask.get(trial.task.name) ?? [])
       .filter(({ id }) => id !== trial.id)
-      .map((other) => ({ trial: other, settingName: name(other.settingId) }))
+      .map((other) => ({ trial: other, settingName: nameOf(other.settingId) }))
     const texts = await readTrialTexts(service, scoped, trial)
-    const page = renderTrialPage({ trial, texts, settingName: name(trial.settingId), others })
+    const page = renderTrialPage({ trial, texts, settingName: nameOf(trial.settingId), others })
     await writeFile(join(folder, toTrialFile(trial.id)), page)
   })
   const index = renderComparisonPage({ comparison, matrix, pairs, trials, pairFiles })
@@ -171,13 +172,13 @@ type PairPagesInput = {
   folder: string
 }
 
-/** Writes a page per pair and returns their files. With too many pairs, only the table on the first page has them. */
+/** Writes a page per pair and returns their paths by `toPairKey`. Writes none if there are too many pairs. */
 async function writePairs(service: Service, { scope, id }: ScopedComparison, input: PairPagesInput) {
   const { comparison, pairs, trials, folder } = input
   const files = new Map<string, string>()
   if (pairs.length > PAIR_PAGES_MAX) return files
   await mkdir(join(folder, 'pairs'))
-  const first = new Map(
+  const firstTrialFiles = new Map(
     trials
       .filter(({ attempt }) => attempt === 1)
       .map((trial) => [`${trial.task.name} ${trial.settingId}`, toTrialFile(trial.id)]),
@@ -186,7 +187,7 @@ async function writePairs(service: Service, { scope, id }: ScopedComparison, inp
     const params = { org: service.org, ...scope.params, comparisonId: id, a, b }
     const { body } = await call(service, scope.endpoints.pair, { params })
     const file = `pairs/${position + 1}.html`
-    const page = renderPairPage(comparison, body, (task, setting) => first.get(`${task} ${setting}`))
+    const page = renderPairPage(comparison, body, (task, setting) => firstTrialFiles.get(`${task} ${setting}`))
     await writeFile(join(folder, file), page)
     files.set(toPairKey({ a, b }), file)
   })

@@ -5,7 +5,7 @@ import { call } from '../src/platform/http/client.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
 import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { REPORT_FORMATS } from './comparison-reports.ts'
-import { buildRequest, type RequestFlags } from './comparison-request.ts'
+import { buildRequest, type RequestFlags, warnOfKnownTasks } from './comparison-request.ts'
 import { openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printFailures, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import type { ComparisonExportFlags } from './comparisons-export.ts'
@@ -15,10 +15,9 @@ import { TIMEOUT_MULTIPLIER } from './engine.ts'
 import { Canceled, Failed, InfrastructureFailed, WrongUse } from './failure.ts'
 import { collect, parseNumber, parseOptionalNumber } from './flag-values.ts'
 import { withExample } from './help.ts'
-import { warnOfKnownTasks } from './knowledge-cutoff.ts'
 import { openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
 type ComparisonVerbFlags = ScopeFlags &
@@ -97,14 +96,14 @@ function addComparisons(assay: Command, shell: Shell): void {
     'assay comparisons list assay/quick',
   )
   for (const { verb, about, run, options = [], exampleSuffix = '' } of VERBS) {
-    const named = comparisons
+    const verbCommand = comparisons
       .command(verb)
       .description(about)
       .argument('<names...>', 'Benchmark (not with --repo) and id of the comparison, as in `assay comparisons list`')
       .option(...REPO)
-    for (const option of options) named.option(...option)
+    for (const option of options) verbCommand.option(...option)
     withExample(
-      named.action((names: string[], flags: ComparisonVerbFlags, command: Command) =>
+      verbCommand.action((names: string[], flags: ComparisonVerbFlags, command: Command) =>
         run(shell, command, names, flags),
       ),
       `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000${exampleSuffix}`,
@@ -166,11 +165,12 @@ const REPO = ['--repo <repository>', 'Repository as owner/name, instead of a ben
 
 async function compare(shell: Shell, command: Command, name: string | undefined, flags: CompareFlags): Promise<void> {
   const scope = await openScope(flags, name)
-  parseResultFlags(flags) // wrong flags are reported before anything starts
+  // Reports wrong flags before anything starts.
+  parseResultFlags(flags)
   await startComparison(shell, await openService(shell, command), scope, flags)
 }
 
-/** Quotes and creates a comparison, then watches it until it ends. `isTemporary`: the service ends with the command. */
+/** Quotes and creates a comparison, then watches it until it ends. A temporary service ends with the command. */
 export async function startComparison(
   shell: Shell,
   service: Service,
@@ -204,51 +204,57 @@ async function follow(
 ): Promise<void> {
   const { format, failUnder } = parseResultFlags(flags)
   const { endpoints, params, argument } = scope
-  const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, detached)
+  const lastStatus = await watchComparison(
+    shell,
+    service,
+    { endpoints, params: { ...params, comparisonId: id } },
+    detached,
+  )
   const watchCommand = `assay comparisons watch ${argument} ${id}`
-  if (last === undefined && isTemporary) {
-    const canceled = { org: service.org, ...params, comparisonId: id }
-    await call(service, endpoints.cancel, { params: canceled })
+  if (lastStatus === undefined && isTemporary) {
+    const comparisonParams = { org: service.org, ...params, comparisonId: id }
+    await call(service, endpoints.cancel, { params: comparisonParams })
     note(shell, 'Canceled. Trials that had ended keep their results.')
     throw new Canceled()
   }
-  if (last === undefined) return note(shell, `Still running in the background. To watch again: ${watchCommand}`)
-  await printResults(shell, service, { scope, id }, last, { quote, format })
-  if (isTemporary) await printFailures(shell, service, { scope, id }, last)
-  await printErrors(shell, service, { scope, id }, last)
-  if (last.state === 'completed' && hasResults(last)) return requireAccuracy(shell, last, failUnder)
-  if (last.state !== 'completed')
+  if (lastStatus === undefined) return note(shell, `Still running in the background. To watch again: ${watchCommand}`)
+  await printResults(shell, service, { scope, id }, lastStatus, { quote, format })
+  if (isTemporary) await printFailures(shell, service, { scope, id }, lastStatus)
+  await printErrors(shell, service, { scope, id }, lastStatus)
+  if (lastStatus.state === 'completed' && hasResults(lastStatus)) return requireAccuracy(shell, lastStatus, failUnder)
+  if (lastStatus.state !== 'completed')
     note(
       shell,
-      `The comparison is ${last.state}${formatReason(last)} To resume: assay comparisons resume ${argument} ${id}`,
+      `The comparison is ${lastStatus.state}${formatReason(lastStatus)} To resume: assay comparisons resume ${argument} ${id}`,
     )
-  if (last.state === 'canceled') throw new Failed()
+  if (lastStatus.state === 'canceled') throw new Failed()
   throw new InfrastructureFailed('The comparison has no complete result.', { isReported: true })
 }
 
 function parseResultFlags({ failUnder, format = 'table' }: ResultFlags) {
-  const known = REPORT_FORMATS.find((each) => each === format)
-  if (!known) throw new WrongUse(`--format must be one of: ${REPORT_FORMATS.join(', ')}.`)
-  return { format: known, failUnder: parseOptionalNumber(failUnder, '--fail-under') }
+  const knownFormat = REPORT_FORMATS.find((each) => each === format)
+  if (!knownFormat) throw new WrongUse(`--format must be one of: ${REPORT_FORMATS.join(', ')}.`)
+  return { format: knownFormat, failUnder: parseOptionalNumber(failUnder, '--fail-under') }
 }
 
-/** Fails if a setting has a lower accuracy than expected, or none. */
-function requireAccuracy(shell: Shell, { settings }: Comparison, percent: number | undefined): void {
-  if (percent === undefined) return
-  const below = settings.filter(({ accuracy }) => accuracy === null || accuracy < percent)
-  if (below.length === 0) return
-  for (const { id, accuracy } of below)
-    note(shell, `${id} ${describeAccuracy(accuracy)}, and --fail-under is ${percent}.`)
+/** Throws `Failed` if a setting has a lower accuracy than --fail-under, or none. */
+function requireAccuracy(shell: Shell, { settings }: Comparison, failUnder: number | undefined): void {
+  if (failUnder === undefined) return
+  const settingsBelow = settings.filter(({ accuracy }) => accuracy === null || accuracy < failUnder)
+  if (settingsBelow.length === 0) return
+  for (const { id, accuracy } of settingsBelow)
+    note(shell, `${id} ${describeAccuracy(accuracy)}, and --fail-under is ${failUnder}.`)
   throw new Failed()
 }
 
 const describeAccuracy = (accuracy: number | null): string =>
   accuracy === null ? 'has no scored trial' : `has an accuracy of ${accuracy.toFixed(1)}`
 
-/** Returns false if every trial errored. */
+/** Returns false if trials errored and none was scored. */
 const hasResults = ({ trials: { passed, failed, errored } }: Comparison): boolean =>
   passed + failed > 0 || errored === 0
 
+/** Formats the reason of a pause or a failed submission as the end of a sentence. */
 const formatReason = ({ submissionError, pause }: Comparison): string => {
   const message = submissionError?.message ?? pause?.message
   return message === undefined ? '.' : `: ${message}`
@@ -342,6 +348,6 @@ async function list(shell: Shell, command: Command, name: string | undefined, fl
     ['STATE', ({ state }) => state],
     ['TRIALS', ({ trials }) => `${trials.passed + trials.failed + trials.errored}/${trials.total}`],
     ['COST', ({ costUsd }) => `$${costUsd.toFixed(2)}`],
-    ['CREATED', ({ createdAt }) => formatMoment(createdAt, '-')],
+    ['CREATED', ({ createdAt }) => formatTime(createdAt, '-')],
   ])
 }

@@ -10,15 +10,15 @@ export const addCompletionCommand = (assay: Command, shell: Shell): Command =>
     withGlobals(assay.command('completion'))
       .description('Print the completion script of a shell')
       .addArgument(new Argument('<shell>', 'Shell that will read the script').choices(Object.keys(SCRIPTS)))
-      .action((name: ShellName) => void shell.output.write(SCRIPTS[name](listEntries(assay)))),
+      .action((name: ShellName) => void shell.output.write(SCRIPTS[name](listCompletions(assay)))),
     'assay completion bash > /etc/bash_completion.d/assay',
   )
 
 type CompletionWord = { word: string; description: string }
-/** Completions of one command. The path is empty for the program itself. */
+/** Completions of one command. `path` has the names of the command and its parents; it is empty for the program itself. */
 type CompletionEntry = { path: string; commands: CompletionWord[]; options: CompletionWord[] }
 
-function listEntries(command: Command, path = ''): CompletionEntry[] {
+function listCompletions(command: Command, path = ''): CompletionEntry[] {
   const help = command.createHelp()
   const commands = help.visibleCommands(command)
   const entry = {
@@ -26,7 +26,7 @@ function listEntries(command: Command, path = ''): CompletionEntry[] {
     commands: commands.map((each) => ({ word: each.name(), description: help.subcommandDescription(each) })),
     options: help.visibleOptions(command).flatMap(({ long, description }) => (long ? { word: long, description } : [])),
   }
-  return [entry, ...commands.flatMap((each) => listEntries(each, `${path} ${each.name()}`.trim()))]
+  return [entry, ...commands.flatMap((each) => listCompletions(each, `${path} ${each.name()}`.trim()))]
 }
 
 const listPaths = (entries: readonly CompletionEntry[]): string[] => entries.flatMap(({ path }) => path || [])
@@ -66,9 +66,12 @@ function toFishScript(entries: readonly CompletionEntry[]): string {
   const rules = entries.flatMap(({ path, commands, options }) => {
     const condition = `-n "test (__assay_path) = '${path}'"`
     return [
-      ...commands.map(({ word, description }) => `complete -c assay ${condition} -a ${word} -d ${quote(description)}`),
+      ...commands.map(
+        ({ word, description }) => `complete -c assay ${condition} -a ${word} -d ${quoteForFish(description)}`,
+      ),
       ...options.map(
-        ({ word, description }) => `complete -c assay ${condition} -l ${word.slice(2)} -d ${quote(description)}`,
+        ({ word, description }) =>
+          `complete -c assay ${condition} -l ${word.slice('--'.length)} -d ${quoteForFish(description)}`,
       ),
     ]
   })
@@ -77,7 +80,7 @@ function __assay_path
     set -l path ''
     for word in (commandline -opc)[2..]
         set -l next (string trim "$path $word")
-        contains -- $next ${listPaths(entries).map(quote).join(' ')}; and set path $next
+        contains -- $next ${listPaths(entries).map(quoteForFish).join(' ')}; and set path $next
     end
     echo "$path"
 end
@@ -85,4 +88,4 @@ ${rules.join('\n')}
 `
 }
 
-const quote = (text: string): string => `'${text.replaceAll(/[\\']/g, '\\$&').replaceAll(/\s+/g, ' ')}'`
+const quoteForFish = (text: string): string => `'${text.replaceAll(/[\\']/g, '\\$&').replaceAll(/\s+/g, ' ')}'`

@@ -6,9 +6,10 @@ import { parseEnv } from 'node:util'
 import { WrongUse } from './failure.ts'
 import type { Shell } from './shell.ts'
 
+/** Settings by name. */
 type Variables = Record<string, string | undefined>
 
-/** Names the file with the user's settings. Never a file of the working directory, which may be an untrusted clone. */
+/** Returns the path of the user's settings, never in the working directory, which may be an untrusted clone. */
 export function resolveConfigPath({ env }: Pick<Shell, 'env'>): string {
   if (env.ASSAY_CONFIG) return env.ASSAY_CONFIG
   return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'assay', 'config.env')
@@ -27,26 +28,28 @@ export function readConfigFile(shell: Pick<Shell, 'env'>): Variables {
 
 /** Returns a shell whose environment has the settings of the file. Variables of the environment take precedence. */
 export function withConfigFile(shell: Shell): Shell {
-  const given = Object.entries(shell.env).filter(([, value]) => value !== undefined && value !== '')
-  return { ...shell, env: { ...readConfigFile(shell), ...Object.fromEntries(given) } }
+  const setVariables = Object.entries(shell.env).filter(([, value]) => value !== undefined && value !== '')
+  return { ...shell, env: { ...readConfigFile(shell), ...Object.fromEntries(setVariables) } }
 }
 
-const HEAD = '# Settings of Assay, one per line. `assay config set` and `unset` change them.'
+const FILE_HEADER = '# Settings of Assay, one per line. `assay config set` and `unset` change them.'
 
 /** Replaces the file as a whole. Only its owner can read it, because it may contain keys. */
 export async function writeConfigFile(shell: Pick<Shell, 'env'>, settings: Variables): Promise<void> {
   const path = resolveConfigPath(shell)
   const lines = Object.entries(settings).map(([name, value = '']) => `${name}=${quote(value)}`)
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}`
-  await writeFile(draft, `${[HEAD, ...lines].join('\n')}\n`, { mode: 0o600 })
-  await rename(draft, path)
+  const temporaryPath = `${path}.${process.pid}`
+  await writeFile(temporaryPath, `${[FILE_HEADER, ...lines].join('\n')}\n`, { mode: 0o600 })
+  await rename(temporaryPath, path)
 }
 
+/** Quotes a value for a file of variables, in which quotation marks cannot be escaped. */
 function quote(value: string): string {
-  if (/^[\w./:@,=+%?&*-]*$/.test(value)) return value
-  const mark = [`'`, '"', '`'].find((candidate) => !value.includes(candidate))
-  if (mark === undefined || /[\r\n]/.test(value))
+  const needsNoQuotes = /^[\w./:@,=+%?&*-]*$/.test(value)
+  if (needsNoQuotes) return value
+  const quotationMark = [`'`, '"', '`'].find((candidate) => !value.includes(candidate))
+  if (quotationMark === undefined || /[\r\n]/.test(value))
     throw new WrongUse('The file cannot store a value with line breaks or with all of the quotation marks \' " `.')
-  return `${mark}${value}${mark}`
+  return `${quotationMark}${value}${quotationMark}`
 }

@@ -10,11 +10,9 @@ import { note, type Shell } from './shell.ts'
 type NewConfigurationInput = z.input<typeof NewConfiguration>
 type FileInput = NonNullable<NewConfigurationInput['files']>[number]
 
-export const contract = () => import('../src/configurations/schema.ts')
+export const loadContract = () => import('../src/configurations/schema.ts')
 
-/**
- * Maximum number of files that are read. The service accepts fewer; this bounds the work if a wrong folder is named.
- */
+/** Maximum number of files that are read. The service accepts fewer; the limit bounds the work if a folder is wrong. */
 const FILES_MAX = 1000
 
 /** Reads the files of a configuration: a single file, or all files of a folder except `.git`. */
@@ -24,8 +22,8 @@ export async function readConfigurationFiles(source: string): Promise<FileInput[
   if (!stats) throw new WrongUse(`${source} does not exist.`)
   if (stats.isFile()) return [await readConfigurationFile(path, basename(path))]
   const files: FileInput[] = []
-  for (const found of (await listFiles(path)).sort())
-    files.push(await readConfigurationFile(found, relative(path, found).split(sep).join('/')))
+  for (const filePath of (await listFiles(path)).sort())
+    files.push(await readConfigurationFile(filePath, relative(path, filePath).split(sep).join('/')))
   if (files.length === 0) throw new WrongUse(`${source} has no files.`)
   return files
 }
@@ -62,21 +60,21 @@ export async function createConfiguration(
   service: Service,
   body: NewConfigurationInput,
 ): Promise<ConfigurationSummary> {
-  const { createConfiguration: endpoint, NewConfiguration: Body } = await contract()
+  const { createConfiguration: endpoint, NewConfiguration: Body } = await loadContract()
   const { success, data, error } = Body.safeParse(body)
   const [issue] = error?.issues ?? []
   if (!success) throw new WrongUse(`Invalid configuration. ${issue?.path.join('.') || 'Root'}: ${issue?.message}.`)
-  const answer = await call(service, endpoint, { params: { org: service.org }, body: data })
-  const reference = formatReference(answer.body)
-  note(shell, answer.status === 201 ? `Created configuration ${reference}.` : `Using configuration ${reference}.`)
-  return answer.body
+  const response = await call(service, endpoint, { params: { org: service.org }, body: data })
+  const reference = formatReference(response.body)
+  note(shell, response.status === 201 ? `Created configuration ${reference}.` : `Using configuration ${reference}.`)
+  return response.body
 }
 
 export const formatReference = ({ name, version }: { name: string; version: number }): string => `${name}@${version}`
 
 /**
- * Resolves the values of `--configuration`: `none`, the name of a configuration, or a path. A path becomes a configuration
- * that is named after it. Undefined stands for no configuration.
+ * Resolves the values of `--configuration`: `none`, the name of a configuration, or a path. From a path, a configuration is
+ * created that is named after it. Returns references, and undefined for `none` or if there are no values.
  */
 export async function resolveConfigurations(
   shell: Shell,

@@ -5,12 +5,12 @@ import { createTwoFilesPatch } from 'diff'
 import { z } from 'zod'
 import type { Configuration, ConfigurationSummary } from '../src/configurations/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { contract, createConfiguration, formatReference, readConfigurationFiles } from './configuration-source.ts'
+import { createConfiguration, formatReference, loadContract, readConfigurationFiles } from './configuration-source.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { collectPages, openService, type Service } from './service.ts'
 import { print, printJson, type Shell } from './shell.ts'
-import { formatCount, formatMoment, printFacts, printTable } from './table.ts'
+import { formatCount, formatTime, printFacts, printTable } from './table.ts'
 
 type CreateFlags = { prefix?: string; suffix?: string; options?: string }
 
@@ -19,7 +19,7 @@ export function addConfigurationsCommands(assay: Command, shell: Shell): void {
     .command('configurations')
     .description('Manage agent configurations: AGENTS.md, rules, skills, MCP servers')
     .helpCommand(false)
-  addCreate(configurations, shell)
+  addCreateCommand(configurations, shell)
   withExample(
     configurations
       .command('list')
@@ -47,7 +47,7 @@ export function addConfigurationsCommands(assay: Command, shell: Shell): void {
   )
 }
 
-function addCreate(configurations: Command, shell: Shell): void {
+function addCreateCommand(configurations: Command, shell: Shell): void {
   withExample(
     configurations
       .command('create')
@@ -78,18 +78,18 @@ async function create(shell: Shell, command: Command, { name, paths, flags }: Cr
   print(shell, formatReference(created))
 }
 
-/** The service validates the values. */
-const Options = z.strictObject({
+/** Shape of the file of --options. The service validates the values. */
+const ConfigurationOptions = z.strictObject({
   mcpServers: z.array(z.any()).optional(),
   harnesses: z.record(z.string(), z.any()).optional(),
 })
 
-async function readOptions(file: string): Promise<z.infer<typeof Options>> {
+async function readOptions(file: string): Promise<z.infer<typeof ConfigurationOptions>> {
   const text = await readFile(resolve(file), 'utf8').catch(() => {
     throw new WrongUse(`${file} does not exist.`)
   })
   try {
-    return Options.parse(JSON.parse(text))
+    return ConfigurationOptions.parse(JSON.parse(text))
   } catch {
     throw new WrongUse(`${file} is not a JSON object with mcpServers and harnesses.`)
   }
@@ -97,7 +97,7 @@ async function readOptions(file: string): Promise<z.infer<typeof Options>> {
 
 async function list(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
-  const { listConfigurations } = await contract()
+  const { listConfigurations } = await loadContract()
   const { items } = await collectPages(async (query) => {
     const { body } = await call(service, listConfigurations, { params: { org: service.org }, query })
     return { items: body.configurations, nextCursor: body.nextCursor }
@@ -107,28 +107,28 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['CONFIGURATION', formatReference],
     ['FILES', ({ files }) => String(files.length)],
     ['BYTES', ({ files }) => String(files.reduce((sum, { bytes }) => sum + bytes, 0))],
-    ['DIGEST', ({ digest }) => shorten(digest)],
-    ['CREATED', ({ createdAt }) => formatMoment(createdAt, '-')],
+    ['DIGEST', ({ digest }) => shortenDigest(digest)],
+    ['CREATED', ({ createdAt }) => formatTime(createdAt, '-')],
   ])
 }
 
-const shorten = (digest: string): string => digest.slice(0, 'sha256:'.length + 12)
+const shortenDigest = (digest: string): string => digest.slice(0, 'sha256:'.length + 12)
 
-async function read(service: Service, reference: string): Promise<Configuration> {
+async function readVersion(service: Service, reference: string): Promise<Configuration> {
   const [name = '', version] = reference.split('@')
-  const { readConfiguration } = await contract()
-  const query = version === undefined ? {} : { version: toVersion(version) }
+  const { readConfiguration } = await loadContract()
+  const query = version === undefined ? {} : { version: parseVersion(version) }
   return (await call(service, readConfiguration, { params: { org: service.org, name }, query })).body
 }
 
-function toVersion(text: string): number {
+function parseVersion(text: string): number {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text)
   throw new WrongUse('A version is a number, as in agents-md@2.')
 }
 
 async function show(shell: Shell, command: Command, reference: string, { file }: { file?: string }): Promise<void> {
   const service = await openService(shell, command)
-  const configuration = await read(service, reference)
+  const configuration = await readVersion(service, reference)
   const { files, instructionPrefix, instructionSuffix, mcpServers, harnesses } = configuration
   if (file !== undefined) {
     const found = files.find(({ path }) => path === file)
@@ -139,7 +139,7 @@ async function show(shell: Shell, command: Command, reference: string, { file }:
   printFacts(shell, [
     ['configuration', formatReference(configuration)],
     ['digest', configuration.digest],
-    ['created', formatMoment(configuration.createdAt, '-')],
+    ['created', formatTime(configuration.createdAt, '-')],
     ...files.map(({ path, text }) => ['file', `${path} (${formatCount(Buffer.byteLength(text), 'byte')})`] as const),
     ...(instructionPrefix === '' ? [] : [['prefix', instructionPrefix] as const]),
     ...(instructionSuffix === '' ? [] : [['suffix', instructionSuffix] as const]),
@@ -155,33 +155,34 @@ const describeServer = (server: Configuration['mcpServers'][number]): string =>
 
 async function diff(shell: Shell, command: Command, old: string, current: string): Promise<void> {
   const service = await openService(shell, command)
-  const [before, after] = [await read(service, old), await read(service, current)]
+  const [before, after] = [await readVersion(service, old), await readVersion(service, current)]
   if (service.json) return printJson(shell, { before, after })
-  const texts = [toTexts(before), toTexts(after)] as const
-  const paths = [...new Set(texts.flatMap((each) => [...each.keys()]))].sort()
-  const changed = paths.filter((path) => texts[0].get(path) !== texts[1].get(path))
-  if (changed.length === 0) return print(shell, 'No differences.')
-  for (const path of changed) {
-    const [from, to] = [texts[0].get(path), texts[1].get(path)]
+  const [textsBefore, textsAfter] = [listTexts(before), listTexts(after)]
+  const paths = [...new Set([...textsBefore.keys(), ...textsAfter.keys()])].sort()
+  const changedPaths = paths.filter((path) => textsBefore.get(path) !== textsAfter.get(path))
+  if (changedPaths.length === 0) return print(shell, 'No differences.')
+  for (const path of changedPaths) {
+    const [from, to] = [textsBefore.get(path), textsAfter.get(path)]
     const patch = createTwoFilesPatch(
       from === undefined ? '/dev/null' : `${formatReference(before)}/${path}`,
       to === undefined ? '/dev/null' : `${formatReference(after)}/${path}`,
       from ?? '',
       to ?? '',
     )
-    print(shell, ...patch.replace(/\n$/, '').split('\n').slice(1))
+    const [, ...lines] = patch.replace(/\n$/, '').split('\n')
+    // The first line of the patch is a separator.
+    print(shell, ...lines)
   }
 }
 
-/**
- * Lists the parts of a configuration as texts by path. Parts that are not files get names in parentheses.
- */
-function toTexts({ files, instructionPrefix, instructionSuffix, mcpServers, harnesses }: Configuration) {
+/** Returns the parts of a configuration as texts by path. Parts that are not files have names in parentheses. */
+function listTexts({ files, instructionPrefix, instructionSuffix, mcpServers, harnesses }: Configuration) {
   const texts = new Map(files.map(({ path, text }) => [path, text]))
-  const rest = { instructionPrefix, instructionSuffix, mcpServers, harnesses }
-  for (const [name, value] of Object.entries(rest)) {
+  const otherParts = { instructionPrefix, instructionSuffix, mcpServers, harnesses }
+  for (const [name, value] of Object.entries(otherParts)) {
     const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-    if (text !== '' && text !== '[]' && text !== '{}') texts.set(`(${name})`, `${text}\n`)
+    const isEmpty = text === '' || text === '[]' || text === '{}'
+    if (!isEmpty) texts.set(`(${name})`, `${text}\n`)
   }
   return texts
 }

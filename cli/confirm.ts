@@ -7,7 +7,10 @@ export type YesFlag = { yes?: boolean }
 /** Returns true if a person can be asked. */
 export const isInteractive = (shell: Shell): boolean => Boolean(shell.input().isTTY) && Boolean(shell.errors.isTTY)
 
-/** Asks for confirmation on a terminal. Without a terminal it does not ask. */
+/**
+ * Asks for confirmation on a terminal and throws `Canceled` unless the answer is yes. Does not ask without a terminal or
+ * with --yes.
+ */
 export async function requireConfirmation(shell: Shell, question: string, { yes = false }: YesFlag): Promise<void> {
   if (yes || !isInteractive(shell)) return
   const input = shell.input()

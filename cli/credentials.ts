@@ -6,10 +6,10 @@ import { withExample } from './help.ts'
 import { readSecret } from './secret.ts'
 import { collectPages, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 
 const FROM_ENV = ['--from-env <field=VARIABLE...>', 'Read a field of the secret from a variable'] as const
-const SECRET =
+const SECRET_SOURCES =
   'The secret is read from a prompt on a terminal, from standard input as a JSON object of its fields, or from variables; never from flags.'
 
 export function addCredentialsCommands(assay: Command, shell: Shell): Command {
@@ -17,12 +17,12 @@ export function addCredentialsCommands(assay: Command, shell: Shell): Command {
     .command('credentials')
     .description('Manage credentials of model, sandbox, registry and code-host providers')
     .helpCommand(false)
-  addReading(credentials, shell)
-  addWriting(credentials, shell)
+  addReadCommands(credentials, shell)
+  addChangeCommands(credentials, shell)
   return credentials
 }
 
-function addReading(credentials: Command, shell: Shell): void {
+function addReadCommands(credentials: Command, shell: Shell): void {
   withExample(
     credentials
       .command('providers')
@@ -47,11 +47,11 @@ function addReading(credentials: Command, shell: Shell): void {
   )
 }
 
-function addWriting(credentials: Command, shell: Shell): void {
+function addChangeCommands(credentials: Command, shell: Shell): void {
   withExample(
     credentials
       .command('add')
-      .description(`Store a credential. ${SECRET}`)
+      .description(`Store a credential. ${SECRET_SOURCES}`)
       .addArgument(new Argument('<kind>', 'Kind of credential').choices(['model', 'sandbox', 'registry', 'code-host']))
       .argument('<provider>', 'Provider from `assay credentials providers`')
       .requiredOption('--name <name>', 'Display name')
@@ -67,7 +67,7 @@ function addWriting(credentials: Command, shell: Shell): void {
   withExample(
     credentials
       .command('update')
-      .description(`Rename a credential or replace its secret. ${SECRET}`)
+      .description(`Rename a credential or replace its secret. ${SECRET_SOURCES}`)
       .argument('<id>', 'Id from `assay credentials list`')
       .option('--name <name>', 'New name')
       .option('--secret', 'Replace the secret, with all its fields')
@@ -85,10 +85,10 @@ function addWriting(credentials: Command, shell: Shell): void {
   )
 }
 
-const contract = () => import('../src/credentials/schema.ts')
+const loadContract = () => import('../src/credentials/schema.ts')
 
 async function fetchProviders(service: Service): Promise<CredentialProvider[]> {
-  const { listCredentialProviders } = await contract()
+  const { listCredentialProviders } = await loadContract()
   return (await call(service, listCredentialProviders, { params: { org: service.org } })).body.providers
 }
 
@@ -104,7 +104,7 @@ async function printProviders(shell: Shell, command: Command): Promise<void> {
 }
 
 async function fetchCredentials(service: Service) {
-  const { listCredentials } = await contract()
+  const { listCredentials } = await loadContract()
   return collectPages(async (query) => {
     const { body } = await call(service, listCredentials, { params: { org: service.org }, query })
     return { items: body.credentials, nextCursor: body.nextCursor }
@@ -122,7 +122,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['NAME', ({ name }) => name],
     ['SOURCE', ({ source }) => source],
     ['HINT', ({ hint }) => hint],
-    ['LAST USED', ({ lastUsedAt }) => formatMoment(lastUsedAt, 'never')],
+    ['LAST USED', ({ lastUsedAt }) => formatTime(lastUsedAt, 'never')],
   ])
 }
 
@@ -134,7 +134,7 @@ async function add(
   command: Command,
   { kind, provider, name, fromEnv = [] }: AddCredentialInput,
 ): Promise<void> {
-  const { createCredential } = await contract()
+  const { createCredential } = await loadContract()
   const service = await openService(shell, command)
   const fields = await fetchFields(service, kind, provider)
   const secret = await readSecret(shell, fields, fromEnv)
@@ -150,7 +150,8 @@ async function fetchFields(
   kind: CredentialKind,
   provider: string,
 ): Promise<CredentialProvider['fields']> {
-  const known = (await fetchProviders(service)).find((each) => each.kind === kind && each.provider === provider)
+  const providers = await fetchProviders(service)
+  const known = providers.find((each) => each.kind === kind && each.provider === provider)
   if (known) return known.fields
   throw new WrongUse(`Unknown ${kind} provider. See \`assay credentials providers\`.`)
 }
@@ -167,7 +168,7 @@ async function update(
   const isNewSecret = secret === true || fromEnv.length > 0
   if (name === undefined && !isNewSecret) throw new WrongUse('Nothing to update. Use --name, --secret or both.')
 
-  const { updateCredential } = await contract()
+  const { updateCredential } = await loadContract()
   const service = await openService(shell, command)
   const body = {
     name,
@@ -190,7 +191,7 @@ async function fetchCredentialFields(service: Service, id: string): Promise<Cred
 
 async function remove(shell: Shell, command: Command, id: string): Promise<void> {
   const credentialId = requireId(id, 'assay credentials list')
-  const { deleteCredential } = await contract()
+  const { deleteCredential } = await loadContract()
   const service = await openService(shell, command)
   await call(service, deleteCredential, { params: { org: service.org, credentialId } })
   note(shell, `Removed the credential ${credentialId}.`)
@@ -198,13 +199,13 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
 
 async function check(shell: Shell, command: Command, id: string): Promise<void> {
   const credentialId = requireId(id, 'assay credentials list')
-  const { checkCredential } = await contract()
+  const { checkCredential } = await loadContract()
   const service = await openService(shell, command)
   const { body } = await call(service, checkCredential, { params: { org: service.org, credentialId } })
   if (service.json) printJson(shell, body)
-  else print(shell, `${mark(shell, body.ok)} ${body.detail} (${body.latencyMs} ms)`)
+  else print(shell, `${formatResult(shell, body.ok)} ${body.detail} (${body.latencyMs} ms)`)
   if (!body.ok) throw new Failed()
 }
 
-const mark = (shell: Shell, ok: boolean): string =>
+const formatResult = (shell: Shell, ok: boolean): string =>
   ok ? styled(shell.output, 'green', '✓') : styled(shell.output, 'red', '✗')

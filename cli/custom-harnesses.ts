@@ -9,11 +9,11 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { collectPages, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 
 type AddHarnessFlags = { bundle?: string }
 
-/** Commands for the custom harnesses of a workspace. */
+/** Adds the commands for the custom harnesses of a workspace. */
 export function addCustomHarnessesCommands(harnesses: Command, shell: Shell): void {
   withExample(
     harnesses
@@ -36,10 +36,10 @@ export function addCustomHarnessesCommands(harnesses: Command, shell: Shell): vo
 
 export const isCustomHarness = (id: string): boolean => id.startsWith('custom/')
 
-const contract = () => import('../src/catalog/custom-harnesses/schema.ts')
+const loadContract = () => import('../src/catalog/custom-harnesses/schema.ts')
 
 async function listCustomHarnesses(service: Service): Promise<CustomHarness[]> {
-  const { listHarnesses } = await contract()
+  const { listHarnesses } = await loadContract()
   const { items } = await collectPages(async (query) => {
     const { body } = await call(service, listHarnesses, { params: { org: service.org }, query })
     return { items: body.harnesses, nextCursor: body.nextCursor }
@@ -49,30 +49,31 @@ async function listCustomHarnesses(service: Service): Promise<CustomHarness[]> {
 
 export async function printCustomHarnesses(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
-  const found = await listCustomHarnesses(service)
-  if (service.json) return printJson(shell, { harnesses: found })
-  printTable<CustomHarness>(shell, found, [
+  const harnesses = await listCustomHarnesses(service)
+  if (service.json) return printJson(shell, { harnesses })
+  printTable<CustomHarness>(shell, harnesses, [
     ['ID', ({ id }) => id],
     ['NAME', ({ name }) => name],
     ['VERSION', ({ version }) => version],
     ['BUNDLE', ({ bundle }) => bundle?.digest.slice(0, 'sha256:'.length + 12) ?? '-'],
     ['PROTOCOLS', ({ protocols }) => protocols.join(', ')],
-    ['ADDED', ({ createdAt }) => formatMoment(createdAt, '-')],
+    ['ADDED', ({ createdAt }) => formatTime(createdAt, '-')],
   ])
 }
 
 /** Prints the description of the newest version. */
 export async function showCustomHarness(shell: Shell, command: Command, id: string): Promise<void> {
-  const found = (await listCustomHarnesses(await openService(shell, command))).find((harness) => harness.id === id)
-  if (!found) throw new Error(`Harness ${id} not found. List them with \`assay harnesses list --own\`.`)
-  printJson(shell, found)
+  const harnesses = await listCustomHarnesses(await openService(shell, command))
+  const harness = harnesses.find((each) => each.id === id)
+  if (!harness) throw new Error(`Harness ${id} not found. List them with \`assay harnesses list --own\`.`)
+  printJson(shell, harness)
 }
 
 async function add(shell: Shell, command: Command, { bundle }: AddHarnessFlags, file: string): Promise<void> {
   const fileDescription = await readDescription(file)
   const upload = bundle === undefined ? undefined : await readArchive(bundle, { omitsFolder: true })
   const service = await openService(shell, command)
-  const { addHarness, sendBundle } = await contract()
+  const { addHarness, sendBundle } = await loadContract()
   const params = { org: service.org }
   const uploaded = upload && (await call(service, sendBundle, { params, upload })).body
   const description = uploaded
@@ -98,7 +99,7 @@ async function readDescription(file: string): Promise<Record<string, unknown>> {
 }
 
 async function parseNewHarness(description: object): Promise<NewHarness> {
-  const { success, data, error } = (await contract()).NewHarness.safeParse(description)
+  const { success, data, error } = (await loadContract()).NewHarness.safeParse(description)
   if (success) return data
   const [first] = error.issues
   throw new WrongUse(`Invalid description. ${first?.path.join('.') || 'Root'}: ${first?.message}.`)
@@ -108,6 +109,6 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
   const [, slug] = /^custom\/(.+)$/.exec(id) ?? []
   if (slug === undefined) throw new WrongUse('Only custom harnesses can be removed: custom/<name>.')
   const service = await openService(shell, command)
-  await call(service, (await contract()).removeHarness, { params: { org: service.org, slug } })
+  await call(service, (await loadContract()).removeHarness, { params: { org: service.org, slug } })
   if (!service.json) note(shell, `Removed ${id}.`)
 }

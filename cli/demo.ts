@@ -14,20 +14,20 @@ import { isOnPath } from './setup/machine.ts'
 import { print, type Shell } from './shell.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const BIN = join(ROOT, 'bin/assay')
+const ASSAY_PROGRAM = join(ROOT, 'bin/assay')
 const BENCHMARK = 'assay/quick'
 
 /** A scripted mock model. The gateway calls it like a real one. */
 const MODEL = 'custom/scripted'
 const SCRIPT = join(ROOT, 'samples/provider/quick.json')
-/** Covers one or two trials. The comparison pauses before it spends more. */
+/** Budget in USD that covers one or two trials. The comparison pauses before it spends more. */
 const SMALL_BUDGET = '0.01'
-const BUDGET = '5'
+const SUFFICIENT_BUDGET = '5'
 
-/** The line of output that names the address of the service. */
-const READY = /^assay ready (\S+)$/
+/** Matches the line with which the service prints its address. */
+const READY_LINE = /^assay ready (\S+)$/
 
-/** Compares settings on the bundled samples, without API keys, network or Docker. */
+/** Adds `assay demo`, which needs no API keys, network or Docker. */
 export function addDemoCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('demo'))
@@ -40,23 +40,24 @@ export function addDemoCommand(assay: Command, shell: Shell): void {
   )
 }
 
-/** Returns the default folder, unless it came with a clone. */
+/** Returns the default folder. Throws if Assay did not create it on this machine, because it may be part of a clone. */
 function requireDefaultFolder(): string {
   requireOwnDataFolder('.assay-demo')
   return '.assay-demo'
 }
 
+/** `client` has the variables with which commands reach the service of the demo. */
 type Demo = { shell: Shell; data: string; client: Record<string, string> }
 
 async function runDemo(shell: Shell, data: string): Promise<void> {
   if (!isOnPath(shell, 'bwrap') && !isOnPath(shell, 'runc'))
     throw new InfrastructureFailed('Trials need bwrap or runc, but neither is installed. Run: assay setup --yes bwrap')
   const key = newKey()
-  await using provider = await startProvider(JSON.parse(readFileSync(SCRIPT, 'utf8')))
+  await using mockProvider = await startProvider(JSON.parse(readFileSync(SCRIPT, 'utf8')))
   const service = start(shell, ['serve', '--data', data, '--port', '0'], {
     ASSAY_BOOTSTRAP_KEY: key,
     // Only the operator may configure an address of this machine; a workspace may not.
-    ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
+    ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${mockProvider.url}/v1`,
     // Uses the machine's own system files as the base image, so that nothing has to be downloaded.
     ASSAY_ALLOW_HOST_BASE: '1',
     ASSAY_REGISTRIES: 'samples',
@@ -110,8 +111,8 @@ async function showModel(demo: Demo): Promise<string> {
   const options = ['--sandbox', 'local', '--id', id, '--budget', SMALL_BUDGET, '--concurrency', '2']
   // The command exits with an error, because the comparison pauses.
   await runToEnd(demo, ['compare', BENCHMARK, ...models, ...options])
-  print(shell, '', `The same comparison, resumed with a budget of $${BUDGET}:`, '')
-  await run(demo, ['comparisons', 'resume', BENCHMARK, id, '--budget', BUDGET], 'ignore')
+  print(shell, '', `The same comparison, resumed with a budget of $${SUFFICIENT_BUDGET}:`, '')
+  await run(demo, ['comparisons', 'resume', BENCHMARK, id, '--budget', SUFFICIENT_BUDGET], 'ignore')
   await run(demo, ['comparisons', 'watch', BENCHMARK, id])
   return id
 }
@@ -123,11 +124,13 @@ const MODEL_FACTS = [
 
 type OutputTarget = 'inherit' | 'pipe' | 'ignore'
 
+/** Runs a command. Throws if it fails. */
 async function run(demo: Demo, args: string[], output: OutputTarget = 'inherit'): Promise<void> {
   const code = await runToEnd(demo, args, output)
   if (code !== 0) throw new Error(`assay ${args.join(' ')} exited with ${code}.`)
 }
 
+/** Runs a command and returns its exit code. */
 async function runToEnd(
   { shell, client }: Demo,
   args: string[],
@@ -144,7 +147,7 @@ function start(
   environment: Record<string, string>,
   output: OutputTarget = 'pipe',
 ): ChildProcess {
-  return spawn(process.execPath, [BIN, ...args], {
+  return spawn(process.execPath, [ASSAY_PROGRAM, ...args], {
     env: { ...env, ...environment },
     stdio: ['ignore', output, 'inherit'],
   })
@@ -153,7 +156,7 @@ function start(
 async function readAddress(service: ChildProcess): Promise<string> {
   if (!service.stdout) throw new Error('The standard output of the service is not piped.')
   for await (const line of createInterface({ input: service.stdout })) {
-    const url = READY.exec(line)?.[1]
+    const url = READY_LINE.exec(line)?.[1]
     if (url) return url
   }
   throw new Error('The service did not start.')

@@ -11,12 +11,12 @@ export function addDoctorCommand(assay: Command, shell: Shell): void {
     withGlobals(assay.command('doctor'), '--json', '--url')
       .description('Check this machine and its configuration, and show how to fix problems')
       .option(...DATA)
-      .action((flags: Flags, command: Command) => examine(shell, flags, command)),
+      .action((flags: Flags, command: Command) => runDoctor(shell, flags, command)),
     'assay doctor --data /var/lib/assay',
   )
 }
 
-async function examine(shell: Shell, flags: Flags, command: Command): Promise<void> {
+async function runDoctor(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { diagnose } = await import('../src/operate/doctor.ts')
   const { url, json } = readGlobals(command)
   const checks = await diagnose({ ...buildEnvironment(shell, flags), ...(url === undefined ? {} : { ASSAY_URL: url }) })
@@ -34,7 +34,7 @@ const waitUntilWritten = ({ output }: Shell): Promise<void> =>
 function printChecks(shell: Shell, checks: Diagnosis[]): void {
   const lines = alignColumns(checks.map(({ name, detail }) => [name, detail]))
   for (const [index, check] of checks.entries()) {
-    print(shell, `${mark(shell, check)} ${lines[index]}`)
+    print(shell, `${formatResult(shell, check)} ${lines[index]}`)
     if (check.fix !== null) print(shell, `    fix: ${check.fix}`)
   }
   const failed = checks.filter(({ ok, required }) => required && !ok).length
@@ -44,7 +44,7 @@ function printChecks(shell: Shell, checks: Diagnosis[]): void {
   )
 }
 
-function mark(shell: Shell, { ok, required }: Diagnosis): string {
+function formatResult(shell: Shell, { ok, required }: Diagnosis): string {
   if (ok) return styled(shell.output, 'green', '✓')
   return required ? styled(shell.output, 'red', '✗') : styled(shell.output, 'yellow', '–')
 }

@@ -14,14 +14,14 @@ export type EngineFlags = Flags & { sandbox: string; env: string[]; verbose?: bo
 
 type EngineSettings = Awaited<ReturnType<typeof readSettings>>
 
-/** Builds the options of the trial engine from flags and settings. */
+/** Builds the options of the trial engine from flags and settings, and creates the data folder. */
 export const buildEngineOptions = (shell: Shell, settings: EngineSettings, flags: EngineFlags) => {
   createDataFolder(settings.dataFolder)
   return {
     sandbox: flags.sandbox,
     dockerHost: settings.dockerHost,
     kubernetesSettings: settings.kubernetesSettings,
-    onSelected: reportSandbox(shell, flags),
+    onSelected: createSandboxReporter(shell, flags),
     variables: Object.fromEntries(flags.env.map(parseVariable)),
     dataFolder: settings.dataFolder,
     timeoutMultiplier: parseTimeoutMultiplier(flags.timeoutMultiplier),
@@ -41,16 +41,16 @@ export function parseTimeoutMultiplier(text: string | undefined): number | undef
   throw new WrongUse(`--timeout-multiplier must be a number from ${MULTIPLIER_MIN} to ${MULTIPLIER_MAX}.`)
 }
 
-/** Prints the selected sandbox. With --verbose also why others were not selected. */
-const reportSandbox =
+/** Returns a function that prints the selected sandbox, and with --verbose why others were not selected. */
+const createSandboxReporter =
   (shell: Shell, { verbose }: EngineFlags) =>
   (description: string): void =>
     note(shell, ...description.split('\n').slice(0, verbose ? undefined : 1))
 
 function parseVariable(text: string): [string, string] {
-  const at = text.indexOf('=')
-  if (at < 1) throw new WrongUse('--env must have the form NAME=VALUE.')
-  return [text.slice(0, at), text.slice(at + 1)]
+  const separator = text.indexOf('=')
+  if (separator < 1) throw new WrongUse('--env must have the form NAME=VALUE.')
+  return [text.slice(0, separator), text.slice(separator + 1)]
 }
 
 /** Aborts on the first signal, so that the work cleans up. A second signal ends the process immediately. */
@@ -68,8 +68,8 @@ export function stopOnSignals(): Disposable & { signal: AbortSignal } {
   }
 }
 
-/** Rethrows an error of the engine as canceled or as wrong usage, which have exit codes of their own. */
-export const throwReported =
+/** Returns a function that rethrows an error of the engine as canceled or wrong use, which have their own exit codes. */
+export const rethrowForExitCode =
   (signal?: AbortSignal) =>
   (error: unknown): never => {
     if (signal?.aborted) throw new Canceled()

@@ -38,7 +38,7 @@ const INTERRUPTED = 130
 
 export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed or an expectation was not met, ${WRONG_USE} wrong use, ${INFRASTRUCTURE} the infrastructure failed, ${INTERRUPTED} canceled.`
 
-/** `isJson`: errors are printed as JSON too. */
+/** `command` is the command that failed, to name its flags in messages. With `isJson`, errors are printed as JSON. */
 type ReportOptions = { command?: Command | undefined; isJson?: boolean }
 
 /** Prints an error and returns the exit code. */
@@ -60,7 +60,8 @@ function toExitCode(error: unknown): number {
 }
 
 function isPrinted(error: unknown, isJson: boolean): boolean {
-  if (error instanceof CommanderError) return !isJson || error.exitCode === 0 // commander prints its own errors
+  // Commander prints its own errors, except as JSON.
+  if (error instanceof CommanderError) return !isJson || error.exitCode === 0
   if (error instanceof InfrastructureFailed) return error.isReported
   return error instanceof Canceled || error instanceof Failed
 }
@@ -68,7 +69,9 @@ function isPrinted(error: unknown, isJson: boolean): boolean {
 function printError(shell: Shell, error: unknown, command: Command | undefined): void {
   const lines = error instanceof ProblemReceived ? formatProblem(error, command) : toSentence(error).split('\n')
   // Further lines are indented: a message may quote untrusted text, which must not look like our own output.
-  const [first = '', ...others] = lines.map((line, at) => (at === 0 || line.startsWith('  ') ? line : `  ${line}`))
+  const [first = '', ...others] = lines.map((line, index) =>
+    index === 0 || line.startsWith('  ') ? line : `  ${line}`,
+  )
   note(shell, `${styled(shell.errors, 'red', 'error:')} ${first}`, ...others)
   if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, ...error.stack.split('\n'))
 }
@@ -81,12 +84,14 @@ function printErrorJson(shell: Shell, error: unknown, exitCode: number): void {
   shell.errors.write(`${escapeJson(JSON.stringify({ error: { code, message, exitCode, problem } }))}\n`)
 }
 
+/** Codes of errors as JSON, by exit code. */
 const CODE_NAMES: Record<number, string> = { [WRONG_USE]: 'wrong_use', [INFRASTRUCTURE]: 'infrastructure' }
 
 const NOT_ASSAY = 'Another program than Assay answered. Does ASSAY_URL or --url name the service?'
 
 function toSentence(error: unknown): string {
-  if (error instanceof SyntaxError) return NOT_ASSAY // only answers are parsed without a catch
+  // Only responses of the service are parsed without a catch.
+  if (error instanceof SyntaxError) return NOT_ASSAY
   if (!(error instanceof Error)) return String(error)
   const text = error.message || joinInnerMessages(error) || error.name
   // Errors with their own class have a message for users. A plain error may have the relevant message in its cause.
@@ -94,7 +99,7 @@ function toSentence(error: unknown): string {
   return isPlain && error.cause instanceof Error ? `${text.replace(/\.$/, '')}: ${toSentence(error.cause)}` : text
 }
 
-/** Node throws one AggregateError with an empty message for all addresses of a host. */
+/** Joins the messages of an AggregateError, which Node throws without a message for all addresses of a host. */
 const joinInnerMessages = (error: Error): string | undefined =>
   error instanceof AggregateError ? error.errors.map((each) => toSentence(each)).join('; ') : undefined
 
@@ -108,8 +113,8 @@ function formatProblem({ problem }: ProblemReceived, command: Command | undefine
   return [`${title} ${source}`, first, ...others]
 }
 
-/** Fields whose flag has another name. */
-const FLAGS: Record<string, string> = {
+/** Flags of fields that have another name. */
+const FLAGS_BY_FIELD: Record<string, string> = {
   budgetUsd: '--budget',
   candidateCounts: '--easy, --medium and --hard',
   credentialId: '--credential',
@@ -123,19 +128,19 @@ const FLAGS: Record<string, string> = {
 /** Returns the flag or argument for a field of a request, otherwise its JSON Pointer. */
 export function describeField(pointer: string, command: Command | undefined): string {
   const steps = pointer.split('/').filter((step) => step !== '' && !/^\d+$/.test(step))
-  const words = steps.map((step) => findFlag(step, command) ?? findArgument(step, command))
-  const last = words.findLastIndex((word) => word !== undefined)
-  if (last < 0) return pointer || '/'
-  const inside = steps.slice(last + 1).join('.')
-  return inside === '' ? `${words[last]}` : `${words[last]} (${inside})`
+  const names = steps.map((step) => findFlag(step, command) ?? findArgument(step, command))
+  const lastNamed = names.findLastIndex((name) => name !== undefined)
+  if (lastNamed < 0) return pointer || '/'
+  const innerField = steps.slice(lastNamed + 1).join('.')
+  return innerField === '' ? `${names[lastNamed]}` : `${names[lastNamed]} (${innerField})`
 }
 
 function findFlag(field: string, command: Command | undefined): string | undefined {
   const known = command?.options.map(({ long }) => long ?? '') ?? []
   const kebab = `--${toKebabCase(field)}`
-  const named = FLAGS[field] ?? kebab
+  const namedFlag = FLAGS_BY_FIELD[field] ?? kebab
   // A repeatable flag is the singular of its field: --model for models, --harness for harnesses.
-  return [named, kebab, kebab.replace(/e?s$/, ''), kebab.replace(/s$/, '')].find((flag) =>
+  return [namedFlag, kebab, kebab.replace(/e?s$/, ''), kebab.replace(/s$/, '')].find((flag) =>
     flag.split(/, | and /).every((each) => known.includes(each)),
   )
 }

@@ -1,7 +1,7 @@
 import { WrongUse } from './failure.ts'
 
-/** Collects the values of a repeatable option. */
-export const collect = (value: string, before: string[]): string[] => [...before, value]
+/** Adds a value of a repeatable option to the previous ones, as commander expects it. */
+export const collect = (value: string, previous: string[]): string[] => [...previous, value]
 
 export function parseNumber(text: string, flag: string): number {
   const value = Number(text)

@@ -6,7 +6,7 @@ import {
   printCustomHarnesses,
   showCustomHarness,
 } from './custom-harnesses.ts'
-import { stopOnSignals, throwReported } from './engine.ts'
+import { rethrowForExitCode, stopOnSignals } from './engine.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, readSettings } from './operate-config.ts'
@@ -15,7 +15,7 @@ import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
-/** Commands for harnesses. Only custom harnesses need a server. */
+/** Adds the commands for harnesses. Only commands for custom harnesses need a server. */
 export function addHarnessesCommands(assay: Command, shell: Shell): void {
   const harnesses = assay.command('harnesses').description('Manage the programs that work on tasks')
   withExample(
@@ -74,10 +74,10 @@ function formatInstalled(installed: boolean | null): string {
 async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
   const { listHarnesses } = await import('../src/trials/local-engine.ts')
-  const all = await listHarnesses(dataFolder)
-  const found = all.find((harness) => harness.id === id)
-  if (!found) throw new WrongUse(`Unknown harness ${id}. Available: ${all.map((known) => known.id).join(', ')}.`)
-  printJson(shell, found)
+  const harnesses = await listHarnesses(dataFolder)
+  const harness = harnesses.find((each) => each.id === id)
+  if (!harness) throw new WrongUse(`Unknown harness ${id}. Available: ${harnesses.map((each) => each.id).join(', ')}.`)
+  printJson(shell, harness)
 }
 
 async function install(shell: Shell, id: string, flags: Flags, command: Command): Promise<void> {
@@ -90,7 +90,7 @@ async function install(shell: Shell, id: string, flags: Flags, command: Command)
   createDataFolder(dataFolder)
   const folders = await installHarness(id, { dataFolder, signal: stop.signal, onProgress })
     .finally(() => progress.end())
-    .catch(throwReported(stop.signal))
+    .catch(rethrowForExitCode(stop.signal))
   if (readGlobals(command).json) return printJson(shell, { id, folders })
   if (folders.length === 0) note(shell, `${id} needs no installation.`)
   for (const folder of folders) print(shell, folder)

@@ -9,7 +9,7 @@ export const withExample = (command: Command, ...lines: string[]): Command =>
 
 type GlobalName = '--url' | '--org' | '--json'
 
-/** Declares which global options apply to a command. */
+/** Lists in the help of a command only the global options that apply to it. */
 export const withGlobals = (command: Command, ...names: GlobalName[]): Command =>
   command.configureHelp({
     showGlobalOptions: names.length > 0,
@@ -17,7 +17,7 @@ export const withGlobals = (command: Command, ...names: GlobalName[]): Command =
     visibleGlobalOptions: (shown) => listGlobalOptions(shown).filter(({ long }) => names.some((name) => name === long)),
   })
 
-/** Describes an option. The empty list with which a repeatable option starts is not worth mentioning. */
+/** Describes an option, without the empty list that is the default of repeatable options. */
 const describeOption = (option: Option): string =>
   new Help().optionDescription(option).replace(/ ?\(default: \[\]\)$/, '')
 

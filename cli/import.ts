@@ -3,8 +3,7 @@ import type { TrialTableRow } from './export/trial-rows.ts'
 import { WrongUse } from './failure.ts'
 import { parseCount } from './flag-values.ts'
 import { withExample, withGlobals } from './help.ts'
-import { writeNewPath } from './new-path.ts'
-import { requireFolder } from './paths.ts'
+import { requireFolder, writeNewPath } from './paths.ts'
 import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatCount, printTable } from './table.ts'
@@ -12,7 +11,7 @@ import { formatCount, printTable } from './table.ts'
 type HarborFlags = { sqlite?: string; parquet?: string }
 type SweFlags = { limit?: string }
 
-/** Reads results and tasks of other tools. Needs no server, sandbox or key. */
+/** Adds commands that read results and tasks of other tools. They need no server, sandbox or key. */
 export function addImportCommands(assay: Command, shell: Shell): void {
   const imports = assay.command('import').description('Read results and tasks of other tools').helpCommand(false)
   withExample(
@@ -47,7 +46,7 @@ async function importHarborJob(shell: Shell, folder: string, flags: HarborFlags 
   const { writeParquet, writeSqlite } = await import('./export/trial-tables.ts')
   if (flags.sqlite !== undefined) await writeNewPath(flags.sqlite, (path) => writeSqlite(path, job.trials))
   if (flags.parquet !== undefined) await writeNewPath(flags.parquet, (path) => writeParquet(path, job.trials))
-  const settings = summarise(job.trials)
+  const settings = summariseSettings(job.trials)
   if (flags.json) return printJson(shell, { ...job, settings })
   printTable(shell, settings, [
     ['SETTING', ({ settingId }) => settingId],
@@ -61,11 +60,11 @@ async function importHarborJob(shell: Shell, folder: string, flags: HarborFlags 
     note(shell, `${formatCount(job.unfinished.length, 'trial')} without a result left out.`)
 }
 
-/** Counts the first scored trial of each task, as a comparison does. Unscored trials are in neither count. */
-function summarise(trials: readonly TrialTableRow[]) {
+/** Computes the accuracy of each setting from the first scored trial of each task, as a comparison does. */
+function summariseSettings(trials: readonly TrialTableRow[]) {
   return [...Map.groupBy(trials, ({ setting_id: id }) => id ?? '')].map(([settingId, settingTrials]) => {
     const scored = settingTrials.filter(({ passed }) => passed !== null)
-    // Later entries replace earlier ones, so the first trial of a task is added last.
+    // Later entries of a map replace earlier ones, so the list is reversed to keep the first trial of each task.
     const firstByTask = new Map(scored.toReversed().map((trial) => [trial.task, trial]))
     const passed = [...firstByTask.values()].filter((trial) => trial.passed).length
     const costs = settingTrials.flatMap(({ cost_usd: cost }) => cost ?? [])
@@ -87,11 +86,11 @@ async function importSweRows(shell: Shell, { file, folder, flags, json }: SweImp
   const { readSweRows } = await import('./import/swe-rows.ts')
   const { writeSweTask } = await import('./import/swe-task.ts')
   const names = new Set<string>()
-  const path = await writeNewPath(folder, async (draft) => {
+  const path = await writeNewPath(folder, async (temporaryPath) => {
     for await (const instance of readSweRows(file)) {
       const name = instance.id.toLowerCase()
       if (names.has(name)) throw new WrongUse(`${file} has two rows with the id ${instance.id}.`)
-      await writeSweTask(`${draft}/${name}`, instance)
+      await writeSweTask(`${temporaryPath}/${name}`, instance)
       names.add(name)
       if (names.size >= limit) break
     }

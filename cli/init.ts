@@ -17,7 +17,7 @@ const TEMPLATES = {
 }
 type TemplateLanguage = keyof typeof TEMPLATES
 
-/** Writes a new task that passes all checks. Needs no server, sandbox or key. */
+/** Adds `assay init`, which needs no server, sandbox or key. */
 export function addInitCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('init'))
@@ -35,9 +35,9 @@ function init(shell: Shell, folder: string, language: TemplateLanguage): void {
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new WrongUse(`${folder} is not empty. Choose another folder, or empty it.`)
   cpSync(join(SAMPLES, TEMPLATES[language]), folder, { recursive: true })
-  const settings = join(folder, 'task.toml')
-  writeFileSync(settings, toOwnSettings(readFileSync(settings, 'utf8'), basename(resolve(folder))))
-  const path = /[^\w./-]/.test(folder) ? `'${folder.replaceAll("'", String.raw`'\''`)}'` : folder
+  const settingsFile = join(folder, 'task.toml')
+  writeFileSync(settingsFile, renameSample(readFileSync(settingsFile, 'utf8'), basename(resolve(folder))))
+  const path = quoteForShell(folder)
   print(
     shell,
     `${folder} has a task in ${language}. Change the instruction, the tests and the solution, then check them:`,
@@ -47,8 +47,11 @@ function init(shell: Shell, folder: string, language: TemplateLanguage): void {
   )
 }
 
-/** Names the task after its folder, and drops what only describes the sample. */
-const toOwnSettings = (toml: string, name: string): string =>
+const quoteForShell = (path: string): string =>
+  /[^\w./-]/.test(path) ? `'${path.replaceAll("'", String.raw`'\''`)}'` : path
+
+/** Returns the settings of a sample with the name of the new task and without fields that only describe the sample. */
+const renameSample = (toml: string, name: string): string =>
   toml
     .replaceAll(/^(source|author_name|description|keywords|bug) = .*\n/gm, '')
     .replace(/^name = .*$/m, `name = "my/${name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-')}"`)

@@ -5,7 +5,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { collectPages, openService, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 
 export function addKeysCommands(assay: Command, shell: Shell): Command {
   const keys = assay.command('keys').description('Manage API keys').helpCommand(false)
@@ -55,9 +55,9 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['NAME', (key) => key.name],
     ['PERMISSION', (key) => key.permission],
     ['KEY', (key) => `…${key.last4}`],
-    ['CREATED', (key) => formatMoment(key.createdAt, '-')],
-    ['EXPIRES', (key) => formatMoment(key.expiresAt, 'never')],
-    ['LAST USED', (key) => formatMoment(key.lastUsedAt, 'never')],
+    ['CREATED', (key) => formatTime(key.createdAt, '-')],
+    ['EXPIRES', (key) => formatTime(key.expiresAt, 'never')],
+    ['LAST USED', (key) => formatTime(key.lastUsedAt, 'never')],
   ])
 }
 
@@ -71,7 +71,7 @@ async function create(shell: Shell, command: Command, flags: CreateKeyFlags & { 
   const body = { name, permission, expiresAt }
   const { body: key } = await call(service, createKey, { params: { org: service.org }, body })
   if (service.json) return printJson(shell, key)
-  const end = key.expiresAt === null ? '' : `, until ${formatMoment(key.expiresAt, '')}`
+  const end = key.expiresAt === null ? '' : `, until ${formatTime(key.expiresAt, '')}`
   note(shell, `The key "${key.name}" (${key.permission}${end}), shown only once:`)
   print(shell, key.key)
 }
@@ -86,18 +86,20 @@ async function revoke(shell: Shell, command: Command, id: string): Promise<void>
 
 const HOUR_MS = 3_600_000
 const UNITS_MS: Record<string, number> = { h: HOUR_MS, d: 24 * HOUR_MS, w: 7 * 24 * HOUR_MS }
-const ISO = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
+/** Matches a date, or a date and time with a time zone. */
+const ISO_DATE_OR_TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
 
 /** Parses `12h`, `30d`, `8w` from now, or an ISO 8601 date or time. A date starts at midnight UTC. */
 export function parseExpiry(text: string, now: Date): string {
   const [, amount, unit = ''] = /^(\d{1,5})([hdw])$/.exec(text) ?? []
-  const at = amount ? now.getTime() + Number(amount) * (UNITS_MS[unit] ?? 0) : parseInstant(text)
-  if (Number.isNaN(at))
+  const expiresAtMs = amount ? now.getTime() + Number(amount) * (UNITS_MS[unit] ?? 0) : parseDate(text)
+  if (Number.isNaN(expiresAtMs))
     throw new WrongUse('--expires must be a duration such as 12h, 30d, 8w, or a date such as 2030-12-31.')
-  return new Date(at).toISOString()
+  return new Date(expiresAtMs).toISOString()
 }
 
-const parseInstant = (text: string): number => (ISO.test(text) && isExistingDay(text) ? Date.parse(text) : Number.NaN)
+const parseDate = (text: string): number =>
+  ISO_DATE_OR_TIME.test(text) && isExistingDay(text) ? Date.parse(text) : Number.NaN
 
 /** Returns false for days such as February 31, which JavaScript accepts as a day in March. */
 const isExistingDay = (text: string): boolean => {

@@ -9,7 +9,7 @@ for (const stream of [process.stdout, process.stderr]) {
 
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
-  // Opened only by commands that read it: opening takes time, and other commands must not wait for its end.
+  // Only commands that read standard input open it: opening takes time, and an open input keeps the process alive.
   input: () => process.stdin,
   output: process.stdout,
   errors: process.stderr,

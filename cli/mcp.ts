@@ -9,8 +9,8 @@ import { print, type Shell } from './shell.ts'
 type McpFlags = { port?: number }
 
 /**
- * Serves the Model Context Protocol, so that coding agents can use a running service. The SDK is loaded only by this
- * command, because loading it takes long.
+ * Adds `assay mcp`, which serves the Model Context Protocol, so that coding agents can use a running service. The SDK is
+ * loaded when the command runs, because loading takes long.
  */
 export function addMcpCommand(assay: Command, shell: Shell): void {
   withExample(
@@ -58,7 +58,8 @@ function createServiceOpener(shell: Shell, command: Command): () => Promise<Serv
   let opened: Promise<Service> | undefined
   return () => {
     opened ??= openService(shell, command).catch((error: unknown) => {
-      opened = undefined // tried again at the next call
+      // The next call tries again.
+      opened = undefined
       throw error
     })
     return opened
@@ -69,7 +70,7 @@ function createServiceOpener(shell: Shell, command: Command): () => Promise<Serv
 async function serveHttp(shell: Shell, command: Command, port: number): Promise<void> {
   const { StreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/streamableHttp.js')
   const { buildMcpServer } = await import('./mcp/server.ts')
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const answerRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const key = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1]
     if (request.url !== '/mcp') return refuse(response, 404, 'Not found. The endpoint is /mcp.')
     if (request.method !== 'POST') return refuse(response, 405, 'Only POST is supported.')
@@ -89,14 +90,14 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     await transport.handleRequest(request, response, message.body)
   }
   const handle = handleInSequence((request, response) => {
-    answer(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
+    answerRequest(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
   })
   const listener = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, handle)
   await listenUntilSignal(shell, listener, port)
 }
 
 const REQUEST_TIMEOUT_MS = 30_000
-/** Arguments of tools are short: the longest are ids and lists of ids. */
+/** Maximum size of a request. Arguments of tools are short: the longest are lists of ids. */
 const MESSAGE_BYTES_MAX = 256 * 1024
 const MESSAGE_VALUES_MAX = 5_000
 
@@ -104,8 +105,8 @@ const MESSAGE_VALUES_MAX = 5_000
 type McpMessage = { body: unknown } | { status: number; reason: string }
 
 /**
- * Reads the messages of a request. Refuses those that take long to parse: anybody who reaches the port can send them,
- * because keys are checked by the service.
+ * Reads the body of a request. Refuses bodies that take long to parse, because keys are checked only later, by the service:
+ * every program that reaches the port can send a body.
  */
 async function readMessage(request: IncomingMessage): Promise<McpMessage> {
   const tooLarge = { status: 413, reason: `The body is larger than ${MESSAGE_BYTES_MAX} bytes.` }
@@ -139,8 +140,8 @@ async function listenUntilSignal(shell: Shell, listener: Server, port: number): 
   const closed = new Promise<void>((resolve, reject) => listener.once('close', resolve).once('error', reject))
   listener.listen(port, '127.0.0.1', () => {
     const address = listener.address()
-    const actual = typeof address === 'object' && address !== null ? address.port : port
-    print(shell, `assay ready http://127.0.0.1:${actual}/mcp`)
+    const actualPort = typeof address === 'object' && address !== null ? address.port : port
+    print(shell, `assay ready http://127.0.0.1:${actualPort}/mcp`)
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {

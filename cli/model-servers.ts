@@ -2,8 +2,8 @@ import { PROTOCOLS } from '../src/harnesses/model-access.ts'
 import { WrongUse } from './failure.ts'
 import type { Shell } from './shell.ts'
 
-/** Model servers that are named by a prefix, at the addresses at which they listen by default. */
-const SERVERS: Record<string, string> = {
+/** Default addresses of model servers, by the prefix that names them in --model. */
+const DEFAULT_ADDRESSES: Record<string, string> = {
   ollama: 'http://127.0.0.1:11434/v1',
   lmstudio: 'http://127.0.0.1:1234/v1',
   llamacpp: 'http://127.0.0.1:8080/v1',
@@ -12,8 +12,9 @@ const SERVERS: Record<string, string> = {
 
 export type ServerFlags = { baseUrl?: string; protocol?: string; keyEnv?: string }
 
-/** A model that is named by the address of its server. */
+/** A model server, and the model to call there. */
 export type NamedServer = {
+  /** Name of the model on the server. */
   name: string
   baseUrl: string
   protocol: (typeof PROTOCOLS)[number]
@@ -31,7 +32,7 @@ export const SERVER_OPTIONS = [
  * for other models.
  */
 export function findServer({ env }: Shell, model: string, flags: ServerFlags): NamedServer | undefined {
-  const prefixed = findPrefixed(model)
+  const prefixed = findServerByPrefix(model)
   const baseUrl = flags.baseUrl ?? prefixed?.baseUrl
   if (baseUrl === undefined) {
     if (flags.protocol === undefined && flags.keyEnv === undefined) return undefined
@@ -42,9 +43,9 @@ export function findServer({ env }: Shell, model: string, flags: ServerFlags): N
   return { name, baseUrl, protocol: parseProtocol(flags.protocol), apiKey: readKey(env, flags.keyEnv) }
 }
 
-function findPrefixed(model: string): { name: string; baseUrl: string } | undefined {
+function findServerByPrefix(model: string): { name: string; baseUrl: string } | undefined {
   const [prefix = '', ...rest] = model.split('/')
-  const baseUrl = Object.hasOwn(SERVERS, prefix) ? SERVERS[prefix] : undefined
+  const baseUrl = Object.hasOwn(DEFAULT_ADDRESSES, prefix) ? DEFAULT_ADDRESSES[prefix] : undefined
   return baseUrl === undefined || rest.length === 0 ? undefined : { name: rest.join('/'), baseUrl }
 }
 

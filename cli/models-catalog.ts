@@ -4,7 +4,7 @@ import { readGlobals } from './service.ts'
 import { printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
-/** Lists the catalog's models. Needs no server, like `assay harnesses list`. */
+/** Adds `assay models catalog`, which needs no server, like `assay harnesses list`. */
 export function addCatalogCommand(models: Command, shell: Shell): void {
   withExample(
     withGlobals(models.command('catalog'), '--json')

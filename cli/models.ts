@@ -9,13 +9,13 @@ import { withExample } from './help.ts'
 import { addCatalogCommand } from './models-catalog.ts'
 import { collectPages, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 
 type ModelProtocol = (typeof PROTOCOLS)[number]
 type ModelLevel = (typeof LEVELS)[number]
 type ModelCloud = NonNullable<CustomModel['cloud']>
 
-/** Clouds and the field of their credentials that a single variable can hold. */
+/** Fields of the credentials of clouds that a variable can hold. Undefined if a credential has several fields. */
 const CLOUD_KEY_FIELDS: Record<ModelCloud, string | undefined> = {
   bedrock: undefined,
   vertex: 'serviceAccount',
@@ -97,11 +97,11 @@ function addAddCommand(models: Command, shell: Shell): void {
   )
 }
 
-const contract = () => import('../src/catalog/schema.ts')
+const loadContract = () => import('../src/catalog/schema.ts')
 
 async function list(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
-  const { listModels } = await contract()
+  const { listModels } = await loadContract()
   const { items: models, nextCursor } = await collectPages(async (query) => {
     const { body } = await call(service, listModels, { params: { org: service.org }, query })
     return { items: body.models, nextCursor: body.nextCursor }
@@ -114,7 +114,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['LEVELS', ({ reasoningLevels }) => reasoningLevels.join(',')],
     ['IN', ({ prices }) => String(prices.input)],
     ['OUT', ({ prices }) => String(prices.output)],
-    ['ADDED', ({ createdAt }) => formatMoment(createdAt, '-')],
+    ['ADDED', ({ createdAt }) => formatTime(createdAt, '-')],
   ])
   note(shell, 'These are custom models. For the catalog: assay models catalog')
 }
@@ -123,7 +123,7 @@ async function add(shell: Shell, command: Command, flags: AddModelFlags, catalog
   const body = toNewModel(flags, catalogId)
   const key = readKey(shell, flags)
   const service = await openService(shell, command)
-  const { status, body: model } = await call(service, (await contract()).addModel, {
+  const { status, body: model } = await call(service, (await loadContract()).addModel, {
     params: { org: service.org },
     body,
   })
@@ -145,8 +145,8 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
     cacheWrite,
   } = flags
   const reasoningLevels = flags.levels.split(',').map(parseLevel)
-  const [first = 'none'] = reasoningLevels
-  const isFree = isPlainHttp(baseUrl)
+  const [firstLevel = 'none'] = reasoningLevels
+  const defaultPrice = isPlainHttp(baseUrl) ? '0' : undefined
   return {
     catalogId,
     name,
@@ -155,25 +155,28 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
     baseUrl,
     cloud,
     reasoningLevels,
-    defaultReasoningLevel: flags.defaultLevel === undefined ? first : parseLevel(flags.defaultLevel),
+    defaultReasoningLevel: flags.defaultLevel === undefined ? firstLevel : parseLevel(flags.defaultLevel),
     contextTokens: parseTokens('--context-tokens', flags.contextTokens),
     outputTokens: parseTokens('--output-tokens', flags.outputTokens),
     prices: {
-      input: parsePrice('--input', flags.input ?? (isFree ? '0' : undefined)),
-      output: parsePrice('--output', flags.output ?? (isFree ? '0' : undefined)),
+      input: parsePrice('--input', flags.input ?? defaultPrice),
+      output: parsePrice('--output', flags.output ?? defaultPrice),
       cacheRead: cacheRead !== undefined ? parsePrice('--cache-read', cacheRead) : undefined,
       cacheWrite: cacheWrite !== undefined ? parsePrice('--cache-write', cacheWrite) : undefined,
     },
   }
 }
 
-/** Plain http is only accepted for model servers in private networks. Those seldom bill tokens or check keys. */
+/**
+ * Returns true for addresses with plain http. The service accepts them only in private networks, where model servers seldom
+ * bill tokens or check keys.
+ */
 const isPlainHttp = (baseUrl: string): boolean => baseUrl.startsWith('http://')
 
 /** Key that is stored for servers that need none, because a model is selected together with a credential. */
 export const NO_KEY = 'none'
 
-/** Returns the key to store with the model, or undefined if it is added as a credential later. */
+/** Returns the key to store as a credential of the model, or undefined if the user adds the credential later. */
 function readKey({ env }: Shell, { keyEnv, baseUrl, cloud }: AddModelFlags): string | undefined {
   if (keyEnv === undefined) return isPlainHttp(baseUrl) && !cloud ? NO_KEY : undefined
   if (cloud && CLOUD_KEY_FIELDS[cloud] === undefined)
@@ -185,7 +188,7 @@ function readKey({ env }: Shell, { keyEnv, baseUrl, cloud }: AddModelFlags): str
   return key
 }
 
-/** Stores the key unless the model has a credential already. Returns a note for the user. */
+/** Stores the key unless the model has a credential already. Returns a sentence for the user, if there is one. */
 export async function storeKey(
   service: Service,
   { catalogId, cloud }: Pick<CustomModel, 'catalogId' | 'cloud'>,
@@ -231,7 +234,7 @@ async function remove(shell: Shell, command: Command, flags: YesFlag, catalogId:
   if (slug === undefined) throw new WrongUse('Only custom models can be removed: custom/<name>.')
   const service = await openService(shell, command)
   await requireConfirmation(shell, `Remove ${catalogId}? This id cannot be reused.`, flags)
-  await call(service, (await contract()).removeModel, { params: { org: service.org, slug } })
+  await call(service, (await loadContract()).removeModel, { params: { org: service.org, slug } })
   if (!service.json) note(shell, `Removed ${catalogId}.`)
 }
 
@@ -243,12 +246,15 @@ function addBodiesCommand(models: Command, shell: Shell): void {
         'Turn the recording of model requests and answers in trials on or off; admins can read them. Without an argument, show the setting',
       )
       .addArgument(new Argument('[state]').choices(['on', 'off']))
-      .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => setBodies(shell, command, state)),
+      .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) =>
+        changeBodyRecording(shell, command, state),
+      ),
     'assay models bodies on',
   )
 }
 
-async function setBodies(shell: Shell, command: Command, state: 'on' | 'off' | undefined): Promise<void> {
+/** Shows whether bodies are recorded, after changing it if `state` is given. */
+async function changeBodyRecording(shell: Shell, command: Command, state: 'on' | 'off' | undefined): Promise<void> {
   const service = await openService(shell, command)
   const { readGatewaySettings, changeGatewaySettings } = await import('../src/gateway/schema.ts')
   const params = { org: service.org }

@@ -9,7 +9,7 @@ import { print, printJson, type Shell } from './shell.ts'
 
 const COMPARISONS_READ_MAX = 5000
 
-/** Prints the address of a page of the service, and opens it in a browser on a terminal. */
+/** Adds `assay open`, which prints the address of a page and opens it in a browser if standard output is a terminal. */
 export function addOpenCommand(assay: Command, shell: Shell): void {
   withExample(
     assay
@@ -50,10 +50,11 @@ async function resolvePath(service: Service, id: string): Promise<string> {
 async function findTrialPath(service: Service, trialId: string): Promise<string | undefined> {
   const { readTrialById } = await import('../src/comparisons/schema.ts')
   const params = { org: service.org, trialId }
-  const found = await call(service, readTrialById, { params }).catch(ignoreMissing)
-  return found && `/app/trials/${trialId}`
+  const trial = await call(service, readTrialById, { params }).catch(ignoreMissing)
+  return trial && `/app/trials/${trialId}`
 }
 
+/** Turns a 404 into undefined and rethrows other errors. */
 function ignoreMissing(error: unknown): undefined {
   if (error instanceof ProblemReceived && error.problem.status === 404) return undefined
   throw error
@@ -65,14 +66,14 @@ async function findComparisonPath(service: Service, id: string): Promise<string 
     const { body } = await call(service, listWorkspaceComparisons, { params: { org: service.org }, query })
     return { items: body.evaluations, nextCursor: body.nextCursor }
   }, COMPARISONS_READ_MAX)
-  const found = items.find((comparison) => comparison.id === id.toLowerCase())
-  if (!found) return undefined
-  const { scope } = found
+  const comparison = items.find((each) => each.id === id.toLowerCase())
+  if (!comparison) return undefined
+  const { scope } = comparison
   const scopePath =
     scope.kind === 'benchmark'
       ? `benchmarks/${scope.datasetOrg}/${scope.dataset}`
       : `repos/${scope.owner}/${scope.name}`
-  return `/app/${scopePath}/comparisons/${found.id}`
+  return `/app/${scopePath}/comparisons/${comparison.id}`
 }
 
 async function listRepositories(service: Service) {
@@ -97,10 +98,10 @@ async function findReleasePath(service: Service, releaseId: string): Promise<str
 
 async function resolveNamePath(service: Service, fullName: string): Promise<string> {
   const repositories = await listRepositories(service)
-  const hasName = (repository: { owner: string; name: string }): boolean =>
-    `${repository.owner}/${repository.name}`.toLowerCase() === fullName.toLowerCase()
-  const found = repositories.find(hasName)
-  if (found) return `/app/repos/${found.owner}/${found.name}`
+  const hasName = ({ owner, name }: { owner: string; name: string }): boolean =>
+    `${owner}/${name}`.toLowerCase() === fullName.toLowerCase()
+  const repository = repositories.find(hasName)
+  if (repository) return `/app/repos/${repository.owner}/${repository.name}`
   const { listBenchmarks } = await import('../src/benchmarks/schema.ts')
   const { body } = await call(service, listBenchmarks, { params: { org: service.org } })
   const benchmark = body.benchmarks.find(({ datasetOrg, dataset }) => `${datasetOrg}/${dataset}` === fullName)
@@ -108,9 +109,10 @@ async function resolveNamePath(service: Service, fullName: string): Promise<stri
   throw new WrongUse(`This workspace has no repository and no benchmark ${fullName}.`)
 }
 
+/** Programs that open an address in the browser, by platform. */
 const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', linux: 'xdg-open' }
 
-/** Starts the browser without waiting for it. The address is printed already, so a missing browser is no failure. */
+/** Starts the browser and does not wait for it. A missing browser is ignored, because the address has been printed. */
 function startBrowser({ env }: Shell, url: string): void {
   const program = env.BROWSER || OPENERS[process.platform]
   if (program === undefined) return

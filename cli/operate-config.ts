@@ -19,7 +19,7 @@ export const DATA = ['--data <folder>', 'Data folder (ASSAY_DATA, ./.assay)'] as
 
 /** Returns the environment with the settings that flags set. Flags take precedence over variables. */
 export function buildEnvironment(shell: Shell, flags: Flags): ConfigEnvironment {
-  const flagged: ConfigEnvironment = {
+  const settingsOfFlags: ConfigEnvironment = {
     ASSAY_DATA: flags.data,
     ASSAY_PORT: flags.port,
     ASSAY_WORK_PORT: flags.workPort,
@@ -27,10 +27,11 @@ export function buildEnvironment(shell: Shell, flags: Flags): ConfigEnvironment 
     ASSAY_GATEWAY_PORT: flags.gatewayPort,
     ASSAY_GATEWAY_HOST: flags.gatewayHost,
   }
-  const given = Object.entries(flagged).filter(([, value]) => value !== undefined)
-  return { ...shell.env, ...Object.fromEntries(given) }
+  const setFlags = Object.entries(settingsOfFlags).filter(([, value]) => value !== undefined)
+  return { ...shell.env, ...Object.fromEntries(setFlags) }
 }
 
+/** Reads the settings and checks that the data folder may be used. Reports mistakes as wrong use. */
 export async function readSettings(shell: Shell, flags: Flags): Promise<Config> {
   const { ConfigError, readConfig } = await import('../src/config.ts')
   const environment = buildEnvironment(shell, flags)
@@ -44,7 +45,7 @@ export async function readSettings(shell: Shell, flags: Flags): Promise<Config> 
   }
 }
 
-/** Reads the hosts whose registries tasks may use. The settings are loaded only if there are any. */
+/** Reads the hosts that builds may reach. Loads the settings only if ASSAY_BUILD_HOSTS is set, because loading takes time. */
 export async function readBuildHosts({ env }: Shell): Promise<Config['buildHosts']> {
   if (!env.ASSAY_BUILD_HOSTS) return []
   const { ConfigError, readBuildHosts: read } = await import('../src/config.ts')
@@ -55,7 +56,7 @@ export async function readBuildHosts({ env }: Shell): Promise<Config['buildHosts
   }
 }
 
-/** Opens the log: readable lines at a reduced level on a terminal, otherwise JSON lines. */
+/** Opens the log: readable lines on a terminal, otherwise JSON lines. ASSAY_LOG takes precedence over `defaultLevel`. */
 export async function openLog(shell: Shell, config: Config, defaultLevel: Config['logLevel']): Promise<Log> {
   const { createLog } = await import('../src/platform/log.ts')
   const level = shell.env.ASSAY_LOG ? config.logLevel : defaultLevel
@@ -67,22 +68,22 @@ export async function openLog(shell: Shell, config: Config, defaultLevel: Config
     : createLog(level)
 }
 
-/** Fields of a log line that have a place of their own. */
-const HANDLED_FIELDS = ['level', 'time', 'msg', 'error']
+/** Fields of a log entry that are not printed as `name=value`. */
+const FIXED_FIELDS = ['level', 'time', 'msg', 'error']
 
-/** Formats JSON log lines for people and collapses repeated lines. */
+/** Returns a function that prints JSON log lines in readable form. A line that repeats the previous one is left out. */
 export function createLogPrinter(write: (line: string) => void): (json: string) => void {
-  let last = ''
+  let previousLine = ''
   return (json) => {
-    const text = formatLine(json)
-    if (text !== last) write(`${text}\n`)
-    last = text
+    const line = formatLine(json)
+    if (line !== previousLine) write(`${line}\n`)
+    previousLine = line
   }
 }
 
 function formatLine(json: string): string {
   const entry: Record<string, unknown> = JSON.parse(json)
-  const facts = Object.entries(entry).filter(([name]) => !HANDLED_FIELDS.includes(name))
+  const facts = Object.entries(entry).filter(([name]) => !FIXED_FIELDS.includes(name))
   const error = findMessage(entry.error)
   const parts = [`${entry.level}:`, entry.msg, ...facts.map(([name, value]) => `${name}=${toText(value)}`)]
   return printable(`${parts.join(' ')}${error ? `: ${error}` : ''}`)
@@ -90,7 +91,7 @@ function formatLine(json: string): string {
 
 const toText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Some Node errors have a code but no message. */
+/** Returns the message of an error, or its code: some errors of Node have no message. */
 function findMessage(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return error === undefined ? undefined : String(error)
   const message = 'message' in error && error.message ? String(error.message) : ''

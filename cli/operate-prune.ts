@@ -9,7 +9,7 @@ import { printTable } from './table.ts'
 
 type PruneFlags = Flags & { olderThan?: string; dryRun?: boolean }
 
-/** Deletes old files. The service can keep running. */
+/** Adds `assay prune`, which deletes old files while the service can keep running. */
 export function addPruneCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('prune'), '--json')

@@ -12,10 +12,10 @@ import { printTable } from './table.ts'
 type SettingSource = 'flag' | 'environment' | 'file' | 'default'
 type EffectiveSetting = { name: string; value: string | null; source: SettingSource }
 
-/** Settings of the command line as a client. The service has none of them. */
+/** Settings of the command line as a client, with their defaults. The service does not use them. */
 const CLIENT_SETTINGS: Record<string, string | undefined> = { ASSAY_URL: DEFAULT_URL, ASSAY_KEY: undefined }
 
-/** Shows settings and changes those of the file. */
+/** Adds commands that show settings and change those of the file. */
 export function addConfigCommands(assay: Command, shell: Shell): void {
   const config = assay.command('config').description('Show and change settings').helpCommand(false)
   withExample(
@@ -31,7 +31,7 @@ export function addConfigCommands(assay: Command, shell: Shell): void {
       .argument('<name>', 'Name of the setting, such as ASSAY_URL')
       .argument('[value]', 'Its value')
       .action((name: string, value: string | undefined, _: object, command: Command) =>
-        set(shell, name, value, command),
+        setSetting(shell, name, value, command),
       ),
     'assay config set ASSAY_URL https://assay.example.org',
     'assay config set ASSAY_KEY < key.txt',
@@ -40,7 +40,7 @@ export function addConfigCommands(assay: Command, shell: Shell): void {
     withGlobals(config.command('unset'), '--json')
       .description('Remove a setting from the file')
       .argument('<name>', 'Name of the setting')
-      .action((name: string, _: object, command: Command) => unset(shell, name, command)),
+      .action((name: string, _: object, command: Command) => unsetSetting(shell, name, command)),
     'assay config unset ASSAY_URL',
   )
   withExample(
@@ -59,15 +59,15 @@ async function list(shell: Shell, flags: Flags, command: Command): Promise<void>
   const { settingNames, findDefaultSetting } = await import('../src/config.ts')
   const { url, json } = readGlobals(command)
   const file = readConfigFile(shell)
-  const flagged = buildEnvironment({ ...shell, env: {} }, flags)
-  const fromFlags: Record<string, string | undefined> = { ...flagged, ASSAY_URL: url }
+  const serviceFlags = buildEnvironment({ ...shell, env: {} }, flags)
+  const fromFlags: Record<string, string | undefined> = { ...serviceFlags, ASSAY_URL: url }
   const settings = [...Object.keys(CLIENT_SETTINGS), ...settingNames].map((name): EffectiveSetting => {
     const value = fromFlags[name] ?? (shell.env[name] || undefined)
     if (value === undefined) {
       const defaultValue = CLIENT_SETTINGS[name] ?? findDefaultSetting(name) ?? null
       return { name, value: defaultValue, source: 'default' }
     }
-    return { name, value: mask(name, value), source: toSource(name, { fromFlags, file, value }) }
+    return { name, value: maskSecret(name, value), source: findSource(name, { fromFlags, file, value }) }
   })
   if (json) return printJson(shell, { path: resolveConfigPath(shell), settings })
   printTable(shell, settings, [
@@ -84,29 +84,29 @@ type SettingOrigin = {
   value: string
 }
 
-/** A variable with the same value as the file has the same effect, so it counts as the file. */
-function toSource(name: string, { fromFlags, file, value }: SettingOrigin): SettingSource {
+/** Finds where a value comes from. A variable with the same value as the file counts as the file. */
+function findSource(name: string, { fromFlags, file, value }: SettingOrigin): SettingSource {
   if (fromFlags[name] !== undefined) return 'flag'
   return file[name] === value ? 'file' : 'environment'
 }
 
 const isSecret = (name: string): boolean => /_KEY$|TOKEN$|_HEADERS$/.test(name) && name !== 'ASSAY_HARBOR_PUBLIC_KEY'
 
-/** Shows at most the last four characters of a secret, and no password of a URL. */
-function mask(name: string, value: string): string {
+/** Masks a secret except its last four characters, and passwords in URLs. */
+function maskSecret(name: string, value: string): string {
   if (isSecret(name)) return value.length > 12 ? `…${value.slice(-4)}` : '…'
   return value.replaceAll(/(:\/\/[^:@/]*):[^@/]*@/g, '$1:…@')
 }
 
-async function requireKnown(name: string): Promise<void> {
+async function requireKnownSetting(name: string): Promise<void> {
   const { settingNames } = await import('../src/config.ts')
   const known = [...Object.keys(CLIENT_SETTINGS), ...settingNames]
   if (known.includes(name) || /^ASSAY_GATEWAY_UPSTREAM_\w+$/.test(name)) return
   throw new WrongUse(`Unknown setting ${name}.${suggestName(name, known)} List them with \`assay config list\`.`)
 }
 
-async function set(shell: Shell, name: string, given: string | undefined, command: Command): Promise<void> {
-  await requireKnown(name)
+async function setSetting(shell: Shell, name: string, given: string | undefined, command: Command): Promise<void> {
+  await requireKnownSetting(name)
   if (isSecret(name) && given !== undefined)
     throw new WrongUse(`${name} is a secret. Give it on standard input: arguments are visible in the process list.`)
   if (!isSecret(name) && given === undefined) throw new WrongUse('Give the value after the name.')
@@ -116,17 +116,21 @@ async function set(shell: Shell, name: string, given: string | undefined, comman
   const problem = findSettingProblem(name, value)
   if (problem !== undefined) throw new WrongUse(problem)
   await writeConfigFile(shell, { ...readConfigFile(shell), [name]: value })
-  report(shell, command, { name, value: mask(name, value), path: resolveConfigPath(shell) })
+  printChange(shell, command, { name, value: maskSecret(name, value), path: resolveConfigPath(shell) })
 }
 
-async function unset(shell: Shell, name: string, command: Command): Promise<void> {
+async function unsetSetting(shell: Shell, name: string, command: Command): Promise<void> {
   const { [name]: removed, ...rest } = readConfigFile(shell)
   if (removed === undefined) throw new WrongUse(`${name} is not in ${resolveConfigPath(shell)}.`)
   await writeConfigFile(shell, rest)
-  report(shell, command, { name, value: null, path: resolveConfigPath(shell) })
+  printChange(shell, command, { name, value: null, path: resolveConfigPath(shell) })
 }
 
-function report(shell: Shell, command: Command, change: { name: string; value: string | null; path: string }): void {
+function printChange(
+  shell: Shell,
+  command: Command,
+  change: { name: string; value: string | null; path: string },
+): void {
   if (readGlobals(command).json) printJson(shell, change)
   else note(shell, `${change.value === null ? 'Removed' : 'Set'} ${change.name} in ${change.path}.`)
 }

@@ -10,7 +10,7 @@ import { printTable } from './table.ts'
 
 type ParentCommands = Record<'assay' | 'keys' | 'credentials' | 'audit', Command>
 
-/** Operator commands. They work on the database directly and need no key and no running service. */
+/** Adds the operator's commands. They work on the database directly and need no key and no running service. */
 export function addOperateCommands({ assay, keys, credentials, audit }: ParentCommands, shell: Shell): void {
   addOperation(assay, {
     name: 'migrate',
@@ -76,26 +76,26 @@ async function openContext(shell: Shell, flags: Flags): Promise<OperationContext
   return { config, log: await openLog(shell, config, 'warn') }
 }
 
-const operations = () => import('../src/operate/operate.ts')
+const loadOperations = () => import('../src/operate/operate.ts')
 
 async function migrate(shell: Shell, flags: Flags): Promise<void> {
   const { config, log } = await openContext(shell, flags)
-  const { migrateStore } = await operations()
-  const ran = await migrateStore(config, log)
-  if (ran.length === 0) return note(shell, 'The database is up to date.')
-  for (const name of ran) print(shell, name)
-  note(shell, `${ran.length === 1 ? 'One migration' : `${ran.length} migrations`} ran.`)
+  const { migrateStore } = await loadOperations()
+  const migrations = await migrateStore(config, log)
+  if (migrations.length === 0) return note(shell, 'The database is up to date.')
+  for (const name of migrations) print(shell, name)
+  note(shell, `${migrations.length === 1 ? 'One migration' : `${migrations.length} migrations`} ran.`)
 }
 
 async function generateKey(shell: Shell): Promise<void> {
-  const { generateKey: generate } = await operations()
+  const { generateKey: generate } = await loadOperations()
   print(shell, generate())
 }
 
 async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { org = 'local', json } = readGlobals(command)
   const { config, log } = await openContext(shell, flags)
-  const { recoverKey: recover } = await operations()
+  const { recoverKey: recover } = await loadOperations()
   const key = await recover(config, log, org)
   if (json) return printJson(shell, key)
   note(shell, `New admin key of the workspace ${org}, shown only once:`)
@@ -104,10 +104,10 @@ async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise
 
 async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean }, command: Command): Promise<void> {
   const { config, log } = await openContext(shell, flags)
-  const { rotateMasterKey: rotate } = await operations()
+  const { rotateMasterKey: rotate } = await loadOperations()
   const rotation = await rotate(config, log, flags.force ?? false)
   if (readGlobals(command).json) printJson(shell, rotation)
-  else if (rotation.from === rotation.to) note(shell, UNCHANGED)
+  else if (rotation.from === rotation.to) note(shell, NOTHING_TO_ROTATE)
   else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials re-encrypted`)
   if (rotation.broken.length === 0) return
 
@@ -118,11 +118,11 @@ async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean },
   throw new Failed()
 }
 
-const UNCHANGED = 'Nothing to do: ASSAY_SECRET_KEY starts with the key in use. Set it to "new,old" to rotate.'
+const NOTHING_TO_ROTATE = 'Nothing to do: ASSAY_SECRET_KEY starts with the key in use. Set it to "new,old" to rotate.'
 
 async function verifyAudit(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { config, log } = await openContext(shell, flags)
-  const { verifyAuditLogs } = await operations()
+  const { verifyAuditLogs } = await loadOperations()
   const chains = await verifyAuditLogs(config, log)
   if (readGlobals(command).json) printJson(shell, { chains })
   else {

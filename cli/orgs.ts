@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import { withExample } from './help.ts'
 import { openAsOperator, openService, readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printFacts } from './table.ts'
+import { formatTime, printFacts } from './table.ts'
 
 export function addOrgsCommands(assay: Command, shell: Shell): void {
   const orgs = assay.command('orgs').description('Manage workspaces').helpCommand(false)
@@ -74,6 +74,6 @@ async function show(shell: Shell, command: Command): Promise<void> {
     ['name', body.name],
     ['kind', body.kind],
     ['credential storage', body.credentialStorage ? 'on' : 'off'],
-    ['created', formatMoment(body.createdAt, '-')],
+    ['created', formatTime(body.createdAt, '-')],
   ])
 }

@@ -1,12 +1,35 @@
-import { stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { WrongUse } from './failure.ts'
 
-/** Throws unless the path is a folder. */
+/** Throws unless the path is a folder. `expected` names what the user should give instead. */
 export async function requireFolder(path: string, expected: string): Promise<void> {
   if (!(await requirePath(path)).isDirectory()) throw new Error(`${path} is a file. Name ${expected}.`)
 }
 
+/** Returns the status of a file or folder. Throws if it does not exist. */
 export async function requirePath(path: string) {
-  const found = await stat(path).catch(() => undefined)
-  if (found) return found
+  const status = await stat(path).catch(() => undefined)
+  if (status) return status
   throw new Error(`${path} does not exist.`)
+}
+
+/**
+ * Creates a file or folder that must not exist yet. `write` writes to a temporary path, which is renamed when it is
+ * complete. Returns the absolute path.
+ */
+export async function writeNewPath(path: string, write: (temporaryPath: string) => Promise<void>): Promise<string> {
+  const target = resolve(path)
+  if (existsSync(target)) throw new WrongUse(`${target} already exists. Choose another name.`)
+  await mkdir(dirname(target), { recursive: true })
+  const folder = await mkdtemp(`${target}.`)
+  try {
+    const temporaryPath = join(folder, 'draft')
+    await write(temporaryPath)
+    await rename(temporaryPath, target)
+    return target
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }

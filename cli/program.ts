@@ -8,42 +8,42 @@ import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
 
 /** Runs the command line and returns the exit code. */
-export async function run(args: string[], original: Shell): Promise<number> {
-  let called: Command | undefined
+export async function run(args: string[], processShell: Shell): Promise<number> {
+  let calledCommand: Command | undefined
   let heartbeat: Heartbeat | undefined
-  let shell = original
+  let shell = processShell
   try {
-    shell = withConfigFile(original)
+    shell = withConfigFile(processShell)
     const addCommands = await loadCommands(args)
     const assay = buildProgram(shell, addCommands, args.includes('--json')).hook('preAction', (_, command) => {
-      called = command
+      calledCommand = command
       heartbeat = startCommandHeartbeat(shell, command)
     })
     await assay.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
-    return report(error, shell, { command: called, isJson: args.includes('--json') })
+    return report(error, shell, { command: calledCommand, isJson: args.includes('--json') })
   } finally {
     heartbeat?.stop()
   }
 }
 
 /** Commands that run until they are stopped. */
-const SERVERS = new Set(['api', 'gateway', 'mcp', 'serve', 'work'])
+const SERVER_COMMANDS = new Set(['api', 'gateway', 'mcp', 'serve', 'work'])
 
-/** Reports that a command is still running. Commands that know more about their progress print that instead. */
+/** Prints from time to time that a command is still running, unless the command prints its own progress. */
 function startCommandHeartbeat(shell: Shell, command: Command): Heartbeat | undefined {
-  if (SERVERS.has(command.name())) return undefined
+  if (SERVER_COMMANDS.has(command.name())) return undefined
   const startedAt = performance.now()
-  const names = [command.parent?.parent ? command.parent.name() : '', command.name()]
-  const title = ['assay', ...names.filter((name) => name !== '')].join(' ')
+  const isSubcommand = command.parent?.parent !== undefined && command.parent.parent !== null
+  const title = ['assay', ...(isSubcommand ? [command.parent?.name()] : []), command.name()].join(' ')
   return startHeartbeat(shell, () => `${title}: ${Math.round((performance.now() - startedAt) / 1000)} s so far`)
 }
 
 type AddCommands = (assay: Command, shell: Shell) => void
 
-/** Commands that do not share code with others. They are loaded alone, which makes them start faster. */
-const STANDALONE: Record<string, () => Promise<AddCommands>> = {
+/** Commands that can be loaded without the others, so that they start faster. */
+const STANDALONE_COMMANDS: Record<string, () => Promise<AddCommands>> = {
   calibrate: async () => (await import('./calibrate.ts')).addCalibrateCommand,
   check: async () => (await import('./check.ts')).addCheckCommand,
   demo: async () => (await import('./demo.ts')).addDemoCommand,
@@ -54,13 +54,13 @@ const STANDALONE: Record<string, () => Promise<AddCommands>> = {
   trial: async () => (await import('./trial.ts')).addTrialCommands,
 }
 
-/** Loads the declaration of the called command, or of all commands if the first argument does not name a standalone one. */
+/** Loads the declaration of a standalone command if the first argument names one, otherwise of all commands. */
 async function loadCommands([first = '']: string[]): Promise<AddCommands> {
-  const load = Object.hasOwn(STANDALONE, first) ? STANDALONE[first] : undefined
+  const load = Object.hasOwn(STANDALONE_COMMANDS, first) ? STANDALONE_COMMANDS[first] : undefined
   return load ? load() : (await import('./all-commands.ts')).addAllCommands
 }
 
-/** Declares the options of all commands, and the commands. The code of commands is loaded when they are called. */
+/** Declares the global options and the commands. Most code of a command is loaded when the command is called. */
 function buildProgram(shell: Shell, addCommands: AddCommands, isJson: boolean): Command {
   const assay = withGlobals(new Command('assay'), '--url', '--org', '--json')
     .description(about.description)
@@ -70,7 +70,7 @@ function buildProgram(shell: Shell, addCommands: AddCommands, isJson: boolean): 
     .option('--url <url>', `URL of the service (ASSAY_URL, ${DEFAULT_URL})`)
     .option('--org <login>', "Workspace (default: the key's)")
     .option('--json', 'Print JSON as returned by the API')
-    .addHelpText('after', AFTER)
+    .addHelpText('after', HELP_FOOTER)
     .configureOutput({
       writeOut: (text) => shell.output.write(text),
       writeErr: (text) => shell.errors.write(text),
@@ -84,7 +84,7 @@ function buildProgram(shell: Shell, addCommands: AddCommands, isJson: boolean): 
   return assay
 }
 
-const AFTER = `
+const HELP_FOOTER = `
 The key comes from ASSAY_KEY, for \`orgs create\` and \`orgs verify\` from ASSAY_OPERATOR_KEY; there is no flag for it.
 ${EXIT_CODES}
 

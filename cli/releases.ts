@@ -7,7 +7,7 @@ import { withExample } from './help.ts'
 import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
 import { collectPages, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatCount, formatMoment, printTable } from './table.ts'
+import { formatCount, formatTime, printTable } from './table.ts'
 
 const SETTING = ['--setting <id...>', 'Only these settings (default: all that can be published)'] as const
 
@@ -62,18 +62,18 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
   )
 }
 
-const contract = () => import('../src/releases/schema.ts')
+const loadContract = () => import('../src/releases/schema.ts')
 
 async function readPreview({ service, params }: OpenedRepository, { setting }: ChooseFlags): Promise<Preview> {
   const query = setting ? { setting } : {}
-  return (await call(service, (await contract()).previewRelease, { params, query })).body
+  return (await call(service, (await loadContract()).previewRelease, { params, query })).body
 }
 
 async function printPreview(shell: Shell, command: Command, flags: ChooseFlags): Promise<void> {
   const opened = await openRepository(shell, command, flags.repo)
-  const body = await readPreview(opened, flags)
-  if (opened.service.json) return printJson(shell, body)
-  printTable<PreviewSetting>(shell, body.settings, [
+  const preview = await readPreview(opened, flags)
+  if (opened.service.json) return printJson(shell, preview)
+  printTable<PreviewSetting>(shell, preview.settings, [
     ['SETTING', ({ key }) => key],
     ['PASSED', ({ passed, tasks }) => `${passed}/${tasks}`],
     ['ACCURACY', formatAccuracy],
@@ -81,8 +81,8 @@ async function printPreview(shell: Shell, command: Command, flags: ChooseFlags):
     ['FRONTIER', ({ onFrontier }) => (onFrontier ? 'yes' : '')],
     ['PUBLISHABLE', ({ reason }) => (reason === undefined ? 'yes' : UNPUBLISHABLE_REASONS[reason])],
   ])
-  for (const { message } of body.blockers) note(shell, `Blocked: ${message}`)
-  note(shell, `${body.tasks} tasks. Head: ${body.head ?? 'none'}. Fingerprint: ${body.fingerprint}`)
+  for (const { message } of preview.blockers) note(shell, `Blocked: ${message}`)
+  note(shell, `${preview.tasks} tasks. Head: ${preview.head ?? 'none'}. Fingerprint: ${preview.fingerprint}`)
 }
 
 const UNPUBLISHABLE_REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
@@ -105,7 +105,7 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
     throw new WrongUse('Results have changed since that preview. Run assay releases preview again.')
   const settings = flags.setting ?? preview.settings.filter(({ publishable }) => publishable).map(({ key }) => key)
   await confirmPublication(shell, preview, settings, flags)
-  const { publishRelease } = await contract()
+  const { publishRelease } = await loadContract()
   const { status, body } = await call(service, publishRelease, {
     params,
     body: {
@@ -124,7 +124,7 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
   print(shell, body.releaseId)
 }
 
-/** Says what becomes public, and asks on a terminal. */
+/** Prints what becomes public, and asks on a terminal. */
 async function confirmPublication(
   shell: Shell,
   { repository, tasks, blockers }: Preview,
@@ -141,7 +141,7 @@ async function confirmPublication(
 }
 
 async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
-  const { listReleases } = await contract()
+  const { listReleases } = await loadContract()
   const { service, params } = await openRepository(shell, command, repo)
   const { items } = await collectPages<PublishedRelease>(async (query) => {
     const { body } = await call(service, listReleases, { params, query })
@@ -150,7 +150,7 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
   if (service.json) return printJson(shell, { releases: items, nextCursor: null })
   printTable(shell, items, [
     ['RELEASE', ({ releaseId }) => releaseId],
-    ['RELEASED', ({ releasedAt }) => formatMoment(releasedAt, '-')],
+    ['RELEASED', ({ releasedAt }) => formatTime(releasedAt, '-')],
     ['TASKS', ({ tasks }) => String(tasks)],
     ['SETTINGS', ({ settings }) => String(settings.length)],
     ['STATE', formatState],
@@ -167,7 +167,7 @@ async function withdraw(
   command: Command,
   flags: RepoFlag & { id: string; reason: string },
 ): Promise<void> {
-  const { withdrawRelease } = await contract()
+  const { withdrawRelease } = await loadContract()
   const releaseId = requireId(flags.id, 'assay releases list')
   const { service, params: repositoryParams } = await openRepository(shell, command, flags.repo)
   const params = { ...repositoryParams, releaseId }

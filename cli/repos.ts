@@ -5,7 +5,7 @@ import { withExample } from './help.ts'
 import { openRepository } from './repository.ts'
 import { collectPages, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printFacts, printTable } from './table.ts'
+import { formatTime, printFacts, printTable } from './table.ts'
 
 type RemoveRepositoryFlags = { withdraw?: boolean; keepPublic?: boolean }
 type ConnectFlags = { git?: string; credential?: string; public?: boolean }
@@ -52,11 +52,11 @@ export function addReposCommands(assay: Command, shell: Shell): void {
   )
 }
 
-const contract = () => import('../src/repos/schema.ts')
+const loadContract = () => import('../src/repos/schema.ts')
 
 async function connect(shell: Shell, command: Command, flags: ConnectFlags, name: string): Promise<void> {
   const { service, params } = await openRepository(shell, command, name)
-  const { body, status } = await call(service, (await contract()).connectRepository, {
+  const { body, status } = await call(service, (await loadContract()).connectRepository, {
     params,
     body: {
       source: flags.git === undefined ? { kind: 'github' } : { kind: 'git', url: flags.git },
@@ -65,15 +65,15 @@ async function connect(shell: Shell, command: Command, flags: ConnectFlags, name
     },
   })
   if (service.json) return printJson(shell, body)
-  const done = status === 201 ? 'is connected' : 'was already connected; its connection is updated'
-  note(shell, `${body.fullName} ${done}. To see its pull requests: assay batches preview --repo ${body.fullName}`)
+  const result = status === 201 ? 'is connected' : 'was already connected; its connection is updated'
+  note(shell, `${body.fullName} ${result}. To see its pull requests: assay batches preview --repo ${body.fullName}`)
   note(shell, 'Its id:')
   print(shell, String(body.id))
 }
 
 async function list(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
-  const { listRepositories } = await contract()
+  const { listRepositories } = await loadContract()
   const { items: repos } = await collectPages(async (query) => {
     const { body } = await call(service, listRepositories, { params: { org: service.org }, query })
     return { items: body.repos, nextCursor: body.nextCursor }
@@ -83,13 +83,13 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['REPOSITORY', ({ fullName }) => fullName],
     ['SOURCE', ({ source }) => source.kind],
     ['VISIBILITY', ({ visibility }) => visibility],
-    ['CONNECTED', ({ connectedAt }) => formatMoment(connectedAt, '-')],
+    ['CONNECTED', ({ connectedAt }) => formatTime(connectedAt, '-')],
   ])
 }
 
 async function show(shell: Shell, command: Command, name: string): Promise<void> {
   const { service, params } = await openRepository(shell, command, name)
-  const { body } = await call(service, (await contract()).readRepository, { params })
+  const { body } = await call(service, (await loadContract()).readRepository, { params })
   if (service.json) return printJson(shell, body)
   printFacts(shell, [
     ['repository', body.fullName],
@@ -97,13 +97,13 @@ async function show(shell: Shell, command: Command, name: string): Promise<void>
     ['source', body.source.kind === 'git' ? body.source.url : body.source.kind],
     ['visibility', body.visibility],
     ['credential', body.credentialId ?? '-'],
-    ['connected', formatMoment(body.connectedAt, '-')],
+    ['connected', formatTime(body.connectedAt, '-')],
   ])
 }
 
 async function remove(shell: Shell, command: Command, flags: RemoveRepositoryFlags, name: string): Promise<void> {
   const { service, params } = await openRepository(shell, command, name)
-  await call(service, (await contract()).removeRepository, { params, query: toRemoveQuery(flags) })
+  await call(service, (await loadContract()).removeRepository, { params, query: toRemoveQuery(flags) })
   if (!service.json) note(shell, `Removed ${name}.`)
 }
 

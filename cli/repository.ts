@@ -13,7 +13,7 @@ export function parseRepositoryName(text: string): { owner: string; name: string
   return { owner, name }
 }
 
-/** Opens the service. Rejects an invalid repository name before any request. */
+/** Parses the name of a repository, opens the service, and returns it with the parameters of the repository. */
 export async function openRepository(shell: Shell, command: Command, repo: string) {
   const ref = parseRepositoryName(repo)
   const service = await openService(shell, command)

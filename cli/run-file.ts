@@ -4,10 +4,10 @@ import { parseDocument, stringify } from 'yaml'
 import { suggestName } from '../src/platform/suggestion.ts'
 import { WrongUse } from './failure.ts'
 
-/** Key of the target, which is an argument and not an option. */
-const TARGET = 'target'
-/** Options that are about the file itself. */
-const NOT_IN_FILES = ['--file', '--print-config', '--help']
+/** Key of the target, which is an argument of the command and not an option. */
+const TARGET_KEY = 'target'
+/** Options that a run file cannot set. */
+const EXCLUDED_OPTIONS = ['--file', '--print-config', '--help']
 
 /**
  * Reads a run file and sets the options of the command that the command line does not set. Keys have the names of the
@@ -16,18 +16,20 @@ const NOT_IN_FILES = ['--file', '--print-config', '--help']
 export async function applyRunFile(command: Command, path: string): Promise<string | undefined> {
   const values = await readRunFile(path)
   const options = new Map(listOptions(command).map((option) => [toKey(option), option]))
-  const known = [TARGET, ...options.keys()]
+  const knownKeys = [TARGET_KEY, ...options.keys()]
   for (const [key, value] of Object.entries(values)) {
-    if (key === TARGET) continue
+    if (key === TARGET_KEY) continue
     const option = options.get(key)
-    if (!option) throw new WrongUse(`${path}: unknown key ${key}.${suggestName(key, known) || formatKeys(known)}`)
+    if (!option)
+      throw new WrongUse(`${path}: unknown key ${key}.${suggestName(key, knownKeys) || formatKeys(knownKeys)}`)
     setOption(command, option, requireValue(option, value, path))
   }
-  const target = values[TARGET]
-  if (target !== undefined && typeof target !== 'string') throw new WrongUse(`${path}: ${TARGET} must be a text.`)
+  const target = values[TARGET_KEY]
+  if (target !== undefined && typeof target !== 'string') throw new WrongUse(`${path}: ${TARGET_KEY} must be a text.`)
   return target
 }
 
+/** Sets an option, unless the command line sets it. */
 function setOption(command: Command, option: Option, value: OptionValue): void {
   const name = option.attributeName()
   if (command.getOptionValueSource(name) !== 'cli') command.setOptionValueWithSource(name, value, 'config')
@@ -41,14 +43,14 @@ function requireValue(option: Option, value: unknown, path: string): OptionValue
   throw new WrongUse(`${path}: ${toKey(option)} must be ${describeType(option)}.`)
 }
 
-/** Formats the options of a command and its target as a run file. */
+/** Formats the options of a command and its target as a run file. `resolved` has values for options that were not set. */
 export function formatRunFile(command: Command, target: string, resolved: Record<string, string>): string {
   const values = listOptions(command).flatMap((option) => {
     const value: unknown = resolved[toKey(option)] ?? command.getOptionValue(option.attributeName())
     const isEmpty = value === undefined || (Array.isArray(value) && value.length === 0)
     return isEmpty ? [] : [[toKey(option), value]]
   })
-  return stringify({ [TARGET]: target, ...Object.fromEntries(values) })
+  return stringify({ [TARGET_KEY]: target, ...Object.fromEntries(values) })
 }
 
 async function readRunFile(path: string): Promise<Record<string, unknown>> {
@@ -69,7 +71,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const listOptions = ({ options }: Command): Option[] =>
-  options.filter(({ long }) => long !== undefined && !NOT_IN_FILES.includes(long)) as Option[]
+  options.filter(({ long }) => long !== undefined && !EXCLUDED_OPTIONS.includes(long)) as Option[]
 
 const toKey = ({ long }: Option): string => (long ?? '').slice(2)
 
@@ -77,7 +79,7 @@ const formatKeys = (known: readonly string[]): string => ` Known: ${known.join('
 
 const isList = ({ defaultValue }: Option): boolean => Array.isArray(defaultValue)
 
-/** Returns the value as the command line would give it, or undefined if it has another type. */
+/** Converts a value of the file to what the command line would give, or returns undefined if the type is wrong. */
 function parseValue(option: Option, value: unknown): OptionValue | undefined {
   if (option.isBoolean()) return typeof value === 'boolean' ? value : undefined
   if (!isList(option)) return toText(value)

@@ -10,16 +10,16 @@ type RunTarget =
   | { kind: 'dataset'; name: string }
   | { kind: 'repository'; name: string }
 
-const DATASET = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*(@\S+)?$/
+const DATASET_REFERENCE = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*(@\S+)?$/
 
 /**
- * Finds out what a target is: a task folder, a folder of task folders, a git clone with a remote, or else the name of a
- * dataset.
+ * Resolves a target: a task folder, a folder of task folders, a git clone with a remote, or the name of a dataset. A folder
+ * takes precedence over a dataset with the same name.
  */
 export async function resolveTarget(text: string): Promise<RunTarget> {
   const folder = resolve(text)
   if (!(await isFolder(folder))) {
-    if (DATASET.test(text)) return { kind: 'dataset', name: text }
+    if (DATASET_REFERENCE.test(text)) return { kind: 'dataset', name: text }
     throw new WrongUse(`${text} is neither a folder nor the name of a dataset (org/name).`)
   }
   const folders = await listTaskFolders(folder)
@@ -29,19 +29,16 @@ export async function resolveTarget(text: string): Promise<RunTarget> {
   throw new WrongUse(`${text} contains no task (a folder with task.toml) and is not a git clone with a remote.`)
 }
 
-/** Filters by name. `*` matches within a name. A filter may use any of the names of an item. */
+const NAMES_SHOWN_MAX = 20
+
+/** Returns the items of which one name matches one glob, or all items without globs. Throws if none matches. */
 export function filterByGlob<T>(items: readonly T[], listNames: (item: T) => string[], globs: readonly string[]): T[] {
-  const chosen =
-    globs.length === 0
-      ? [...items]
-      : items.filter((item) => globs.some((glob) => listNames(item).some((name) => matchesGlob(name, glob))))
-  if (chosen.length > 0 || items.length === 0) return chosen
-  throw new WrongUse(
-    `No task matches ${globs.join(', ')}. There are: ${items
-      .flatMap((item) => listNames(item).slice(-1))
-      .slice(0, 20)
-      .join(', ')}.`,
-  )
+  if (globs.length === 0) return [...items]
+  const isMatching = (item: T) => listNames(item).some((name) => globs.some((glob) => matchesGlob(name, glob)))
+  const matching = items.filter(isMatching)
+  if (matching.length > 0 || items.length === 0) return matching
+  const shortNames = items.slice(0, NAMES_SHOWN_MAX).map((item) => listNames(item).at(-1))
+  throw new WrongUse(`No task matches ${globs.join(', ')}. There are: ${shortNames.join(', ')}.`)
 }
 
 export const toTaskName = (folder: string): string => basename(folder)
@@ -56,15 +53,15 @@ async function listTaskFolders(folder: string): Promise<string[]> {
   if (await isTask(folder)) return [folder]
   const entries = await readdir(folder, { withFileTypes: true })
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name))
-  const found = await Promise.all(folders.map(async (each) => ((await isTask(each)) ? [each] : [])))
-  return found.flat().sort()
+  const taskFolders = await Promise.all(folders.map(async (each) => ((await isTask(each)) ? [each] : [])))
+  return taskFolders.flat().sort()
 }
 
 /** Returns `owner/name` of the remote `origin`, as code hosts write it in their addresses. */
 async function findRemoteName(folder: string): Promise<string | undefined> {
   const run = promisify(execFile)
   const remote = await run('git', ['-C', folder, 'remote', 'get-url', 'origin']).catch(() => undefined)
-  // The last two parts of the address, without `.git`.
+  // Matches the last two parts of the address, without `.git`.
   const [, owner, name] = /[:/]([\w.-]+)\/([\w.-]+?)(?:\.git)?\/?\s*$/.exec(remote?.stdout ?? '') ?? []
   return owner && name ? `${owner}/${name}` : undefined
 }

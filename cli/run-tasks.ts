@@ -3,7 +3,7 @@ import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
 import { createDataFolder } from '../src/platform/data-folder.ts'
 import { confirmQuote } from './comparison-quote.ts'
 import type { YesFlag } from './confirm.ts'
-import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
+import { buildEngineOptions, type EngineFlags, rethrowForExitCode, stopOnSignals } from './engine.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import type { NamedServer } from './model-servers.ts'
@@ -13,7 +13,7 @@ import { toTaskName } from './run-target.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatCount, printTable } from './table.ts'
 
-/** Trials of task folders, without a service. */
+/** Options of a run on task folders, which needs no service. */
 type TaskRun = {
   folders: readonly string[]
   attempts: number
@@ -27,25 +27,26 @@ type TaskRun = {
   flags: EngineFlags & YesFlag
 }
 
+/** A finished trial of the task `name`. `output` is the folder with its files. */
 type FinishedTrial = { name: string; attempt: number; record: ModelTrialRecord; output: string }
 
-/** Runs every task in turn and prints a summary. Fails if a trial has no result or too few passed. */
+/** Runs the trials one after the other and prints a summary. Throws if a trial has no result or too few passed. */
 export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
   const config = await readSettings(shell, run.flags)
   const log = await openLog(shell, config, 'error')
   using stop = stopOnSignals()
   createDataFolder(config.dataFolder)
   const folder = join(config.dataFolder, 'runs', new Date().toISOString().replaceAll(/[:.]/g, '-'))
-  const planned = run.folders.flatMap((taskFolder) =>
+  const plannedTrials = run.folders.flatMap((taskFolder) =>
     Array.from({ length: run.attempts }, (_, index) => ({ taskFolder, attempt: index + 1 })),
   )
-  await confirmCost(shell, run, config, log).catch(throwReported(stop.signal))
-  note(shell, describeRun(run, planned.length))
+  await confirmCost(shell, run, config, log).catch(rethrowForExitCode(stop.signal))
+  note(shell, describeRun(run, plannedTrials.length))
   const finished: FinishedTrial[] = []
-  for (const { taskFolder, attempt } of planned) {
+  for (const { taskFolder, attempt } of plannedTrials) {
     const task = toTaskName(taskFolder)
     const output = join(folder, run.attempts === 1 ? task : `${task}-${attempt}`)
-    const label = `[${finished.length + 1}/${planned.length}] ${task}`
+    const label = `[${finished.length + 1}/${plannedTrials.length}] ${task}`
     const record = await runTask(shell, run, { config, log, signal: stop.signal, taskFolder, output, label })
     finished.push({ name: task, attempt, record, output })
     note(shell, `${label}: ${record.state}${record.explanation === null ? '' : `. ${record.explanation}`}`)
@@ -55,7 +56,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
 
 /** Shows the expected cost of the trials and asks on a terminal. Does not ask if the model has no price. */
 async function confirmCost(shell: Shell, run: TaskRun, config: TaskRunConfig, log: TaskRunLog): Promise<void> {
-  const selection = toSelection(run)
+  const selection = toModelSelection(run)
   if (!selection) return
   const { quoteTaskRun } = await import('../src/operate/trial-models.ts')
   const quote = await quoteTaskRun(config, log, selection, { ...run, tasks: run.folders.length })
@@ -84,8 +85,8 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
   const { runModelTrial } = await import('../src/operate/model-trial.ts')
   const startedAt = performance.now()
   let phase = 'prepare'
-  const seconds = (): number => Math.round((performance.now() - startedAt) / 1000)
-  const heartbeat = startHeartbeat(shell, () => `${label}: ${phase}, ${seconds()} s so far`)
+  const elapsedSeconds = (): number => Math.round((performance.now() - startedAt) / 1000)
+  const heartbeat = startHeartbeat(shell, () => `${label}: ${phase}, ${elapsedSeconds()} s so far`)
   const progress = createProgressBar(shell)
   const notePhase = (text: string): void => {
     phase = text
@@ -106,15 +107,15 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
     onInstall: (name: string, done: number, all: number) => progress.show(done, all, `packages of ${name}`),
     log,
   }
-  return runModelTrial(config, log, options, toSelection(run))
-    .catch(throwReported(signal))
+  return runModelTrial(config, log, options, toModelSelection(run))
+    .catch(rethrowForExitCode(signal))
     .finally(() => {
       progress.end()
       heartbeat.stop()
     })
 }
 
-const toSelection = ({ model, server, level, budgetUsd }: TaskRun) =>
+const toModelSelection = ({ model, server, level, budgetUsd }: TaskRun) =>
   model === undefined ? undefined : { catalogId: server?.name ?? model, level, budgetUsd, server }
 
 function printSummary(shell: Shell, run: TaskRun, folder: string, finished: readonly FinishedTrial[]): void {
@@ -135,9 +136,9 @@ function printSummary(shell: Shell, run: TaskRun, folder: string, finished: read
       ['SECONDS', ({ record }) => record.timings.total.toFixed(1)],
       ['WHY', ({ record }) => record.explanation ?? ''],
     ])
-    const share =
+    const result =
       accuracy === null ? 'No trial was scored.' : `${passed} of ${scored} passed (${accuracy.toFixed(1)} %).`
-    print(shell, '', `${share} Cost: ${formatMicros(costMicros)}.`)
+    print(shell, '', `${result} Cost: ${formatMicros(costMicros)}.`)
     note(shell, `Logs, changes and trajectories are in ${folder}`)
   }
   if (errored > 0) throw new InfrastructureFailed(`${formatCount(errored, 'trial')} without a result.`)

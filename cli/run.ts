@@ -38,7 +38,7 @@ type RunFlags = Flags &
     verbose?: boolean
   }
 
-/** Runs one model on tasks, a dataset or a repository, and starts everything that is needed for it. */
+/** Adds `assay run`, which runs one model on tasks, a dataset or a repository and starts a service if it needs one. */
 export function addRunCommand(assay: Command, shell: Shell): void {
   const run = withGlobals(assay.command('run'), '--json')
     .description(
@@ -66,7 +66,7 @@ export function addRunCommand(assay: Command, shell: Shell): void {
       .option(...YES)
       .option(...DATA)
       .action((target: string | undefined, flags: RunFlags, command: Command) =>
-        runFromFile(shell, command, target, flags),
+        runWithFile(shell, command, target, flags),
       ),
     'assay run ./my-task --model ollama/qwen3',
     'assay run assay/quick --model anthropic/claude-sonnet-5 --harness claude-code --budget 5',
@@ -75,16 +75,16 @@ export function addRunCommand(assay: Command, shell: Shell): void {
   )
 }
 
-/** Fills in the options that a run file sets. */
-async function runFromFile(
+/** Applies the run file, if there is one, and runs the target. With --print-config it only prints the run file. */
+async function runWithFile(
   shell: Shell,
   command: Command,
-  given: string | undefined,
+  targetArgument: string | undefined,
   { file }: RunFlags,
 ): Promise<void> {
   const { applyRunFile, formatRunFile } = await import('./run-file.ts')
-  const fromFile = file === undefined ? undefined : await applyRunFile(command, file)
-  const target = given ?? fromFile
+  const targetOfFile = file === undefined ? undefined : await applyRunFile(command, file)
+  const target = targetArgument ?? targetOfFile
   if (target === undefined) throw new WrongUse('Name a target: a task folder, a dataset as org/name, or a git clone.')
   const flags = command.opts<RunFlags>()
   if (!flags.printConfig) return runTarget(shell, command, target, flags)
@@ -157,9 +157,7 @@ function toCompareFlags(flags: ServiceRun['flags'], model: string | undefined): 
   return compareFlags
 }
 
-/**
- * Adds a custom model for a server that was named by its address. A second run with the same server reuses the model.
- */
+/** Adds a custom model for a model server. A second run with the same server and model reuses it. */
 async function addServerModel(service: Service, { name, baseUrl, protocol, apiKey }: NamedServer): Promise<string> {
   const { addModel } = await import('../src/catalog/schema.ts')
   const slug = `${new URL(baseUrl).host}-${name}`
@@ -181,6 +179,7 @@ async function addServerModel(service: Service, { name, baseUrl, protocol, apiKe
   return model.catalogId
 }
 
+/** Adds a dataset as a benchmark, unless the workspace has it and the reference names no version. */
 async function addDataset(shell: Shell, service: Service, reference: string): Promise<void> {
   const { addBenchmark, readBenchmark } = await import('../src/benchmarks/schema.ts')
   const [name = ''] = reference.split('@')
@@ -211,21 +210,21 @@ async function listTaskRefs(service: Service, repository: string, globs: string[
   })
   if (body.tasks.length === 0)
     throw new WrongUse(`No task of ${repository} is approved. Approve tasks with assay batches approve.`)
-  const chosen = filterByGlob(body.tasks, ({ taskId }) => [taskId], globs).slice(0, limit)
-  return chosen.map(({ runId, taskId }) => `${runId}/${taskId}`)
+  const chosenTasks = filterByGlob(body.tasks, ({ taskId }) => [taskId], globs).slice(0, limit)
+  return chosenTasks.map(({ runId, taskId }) => `${runId}/${taskId}`)
 }
 
-const SANDBOX_WAIT_MS = 60_000
+const SANDBOX_WAIT_MAX_MS = 60_000
 const POLL_MS = 250
 
-/** Waits until the worker of a new service has tested its sandboxes. */
+/** Waits until the worker of a new service has tested its sandboxes and one is available, at most a minute. */
 async function waitForSandbox(
   service: Service,
   { endpoints, params }: Awaited<ReturnType<typeof openScope>>,
-  first: Catalog,
+  initialCatalog: Catalog,
 ): Promise<void> {
-  const deadline = Date.now() + SANDBOX_WAIT_MS
-  let catalog = first
+  const deadline = Date.now() + SANDBOX_WAIT_MAX_MS
+  let catalog = initialCatalog
   while (!catalog.sandboxes.some(({ available }) => available) && Date.now() < deadline) {
     await wait(POLL_MS)
     catalog = (await call(service, endpoints.catalog, { params: { org: service.org, ...params } })).body

@@ -11,7 +11,7 @@ import { alignColumns, formatCount } from './table.ts'
 type ScanFunnel = CloneScan['funnel']
 type ScanFlags = { branch?: string; limit?: number; list?: boolean; cache: boolean }
 
-/** Scans the history of a clone without executing anything. Needs no server, network or key. */
+/** Adds `assay scan`, which executes nothing of the clone and needs no server, network or key. */
 export function addScanCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('scan'), '--json')
@@ -41,16 +41,17 @@ async function scan(shell: Shell, folder: string, flags: ScanFlags, command: Com
   const { branch, limit, cache } = flags
   const options = { branch, limit, cacheFolder: cache ? resolveCacheFolder(shell) : undefined, now: new Date() }
   const signal = new AbortController().signal
-  const found = await scanClone(folder, { ...options, signal, onProgress: progress.show }).finally(progress.end)
-  if (cache && !found.isCached) note(shell, 'The results could not be cached, so the next scan will take as long.')
-  if (readGlobals(command).json) return printJson(shell, found)
-  for (const line of [...formatFunnel(shell, found), ...(flags.list ? formatCandidates(found) : [])]) print(shell, line)
-  if (found.candidates.length > 0) note(shell, NEXT_STEP)
+  const cloneScan = await scanClone(folder, { ...options, signal, onProgress: progress.show }).finally(progress.end)
+  if (cache && !cloneScan.isCached) note(shell, 'The results could not be cached, so the next scan will take as long.')
+  if (readGlobals(command).json) return printJson(shell, cloneScan)
+  print(shell, ...formatFunnel(shell, cloneScan), ...(flags.list ? formatCandidates(cloneScan) : []))
+  if (cloneScan.candidates.length > 0) note(shell, NEXT_STEP)
 }
 
 const NEXT_STEP =
   'Next: connect it to a service with `assay repos connect`, and create tasks with `assay batches create`.'
 
+/** Explanation if the history has no recognised pull request. */
 const NONE_RECOGNISED = [
   'A pull request is recognised by its commit, such as `Merge pull request #12 from …` or a subject that ends in `(#12)`',
   '(docs/batches.md lists all forms). Rebased pull requests are recognised if their heads are in the clone:',
@@ -100,9 +101,10 @@ const formatCandidates = ({ candidates }: CloneScan): string[] =>
     ]),
   )
 
-const SHOWN_EVERY_MS = 100
+/** Minimum time between two updates of the line. */
+const UPDATE_INTERVAL_MS = 100
 
-/** Updates one line in place on a terminal, and prints it every few seconds without one. */
+/** Creates a line that is updated in place. Without a terminal, it is printed every few seconds. */
 function createProgressLine(shell: Shell) {
   const { errors } = shell
   let shownAt = 0
@@ -112,7 +114,7 @@ function createProgressLine(shell: Shell) {
     show({ commits, pullRequests }: { commits: number; pullRequests: number }): void {
       line = `${formatCount(pullRequests, 'pull request')} in ${formatCount(commits, 'commit')} so far`
       const now = performance.now()
-      if (!errors.isTTY || now - shownAt < SHOWN_EVERY_MS) return
+      if (!errors.isTTY || now - shownAt < UPDATE_INTERVAL_MS) return
       shownAt = now
       errors.write(`\r${line}\u001b[K`)
     },

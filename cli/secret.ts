@@ -1,5 +1,6 @@
 import { text as readText } from 'node:stream/consumers'
 import type { CredentialProvider } from '../src/credentials/schema.ts'
+import { isInteractive } from './confirm.ts'
 import { Canceled, WrongUse } from './failure.ts'
 import { note, type Shell } from './shell.ts'
 
@@ -7,20 +8,20 @@ type SecretValues = Record<string, string>
 type SecretField = CredentialProvider['fields'][number]
 
 /**
- * Reads the fields of a secret from named variables, from prompts on a terminal, or as JSON from standard input. Never from
- * flags, because every user of the machine can read them in the process list.
+ * Reads the fields of a secret from named variables, from prompts on a terminal, or as JSON from standard input. Secrets are
+ * never read from flags, because every user of the machine can see flags in the process list.
  */
 export async function readSecret(
   shell: Shell,
   fields: readonly SecretField[],
   fromEnv: readonly string[],
 ): Promise<SecretValues> {
-  const named = readVariables(shell, fields, fromEnv)
-  if (shell.input().isTTY && shell.errors.isTTY) return { ...named, ...(await promptFields(shell, fields, named)) }
-  return fromEnv.length > 0 ? named : readObject(shell)
+  const fromVariables = readVariables(shell, fields, fromEnv)
+  if (isInteractive(shell)) return { ...fromVariables, ...(await promptFields(shell, fields, fromVariables)) }
+  return fromEnv.length > 0 ? fromVariables : readObject(shell)
 }
 
-/** Parses entries of the form `field=VARIABLE`. */
+/** Reads the variables that entries of the form `field=VARIABLE` name. */
 function readVariables(shell: Shell, fields: readonly SecretField[], pairs: readonly string[]): SecretValues {
   return Object.fromEntries(
     pairs.map((pair) => {
@@ -38,12 +39,12 @@ function readVariables(shell: Shell, fields: readonly SecretField[], pairs: read
 const describeFields = (fields: readonly SecretField[]): string =>
   `There are: ${fields.map(({ name }) => name).join(', ')}.`
 
-/** Prompts for required fields only. Optional ones are rare and often have several lines, which a prompt cannot take. */
+/** Prompts for missing required fields. Optional fields often have several lines, which a prompt cannot take. */
 async function promptFields(shell: Shell, fields: readonly SecretField[], known: SecretValues): Promise<SecretValues> {
-  const unknown = fields.filter(({ name }) => !(name in known))
-  const optional = unknown.filter(({ required }) => !required).map(({ name }) => name)
+  const missing = fields.filter(({ name }) => !(name in known))
+  const optional = missing.filter(({ required }) => !required).map(({ name }) => name)
   const secret: SecretValues = {}
-  for (const field of unknown.filter(({ required }) => required)) secret[field.name] = await askField(shell, field)
+  for (const field of missing.filter(({ required }) => required)) secret[field.name] = await askField(shell, field)
   if (optional.length > 0)
     note(
       shell,

@@ -26,14 +26,15 @@ const ROLES: { role: ServiceRole; about: string; example: string }[] = [
 ]
 
 const API_PORT = 'ASSAY_PORT, 4000'
-const PORTS: Record<ServiceRole, string> = {
+/** Settings of the port of each role and their defaults, for the help. */
+const PORT_SETTINGS: Record<ServiceRole, string> = {
   serve: API_PORT,
   api: API_PORT,
   work: 'ASSAY_WORK_PORT; without one, none is open',
   gateway: 'ASSAY_GATEWAY_PORT, 4001',
 }
 
-/** The port of a gateway or a worker that runs alone has a setting of its own. */
+/** Returns the flags with the names of the role's settings: gateway and worker have their own settings for the port. */
 function toRoleFlags(role: ServiceRole, { data, port, host }: Flags): Flags {
   const address = {
     serve: { port, host },
@@ -41,8 +42,8 @@ function toRoleFlags(role: ServiceRole, { data, port, host }: Flags): Flags {
     work: { workPort: port, host },
     gateway: { gatewayPort: port, gatewayHost: host },
   }[role]
-  const given = Object.entries({ data, ...address }).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given)
+  const setFlags = Object.entries({ data, ...address }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(setFlags)
 }
 
 export function addServeCommands(assay: Command, shell: Shell): void {
@@ -53,20 +54,23 @@ export function addServeCommands(assay: Command, shell: Shell): void {
         .option(...DATA)
         .option(
           '--port <number>',
-          `${role === 'work' ? 'Port for health and metrics' : 'Port to listen on'}; 0 for any free port (${PORTS[role]})`,
+          `${role === 'work' ? 'Port for health and metrics' : 'Port to listen on'}; 0 for any free port (${PORT_SETTINGS[role]})`,
         )
         .option(
           '--host <address>',
           `Address to listen on (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,
         )
-        .action((flags: Flags) => run(shell, role, toRoleFlags(role, flags))),
+        .action((flags: Flags) => runAndExit(shell, role, toRoleFlags(role, flags))),
       example,
     )
   }
 }
 
-/** Runs a role until it is stopped. Exits explicitly, because handles that a library left open must not keep a stopped service alive. */
-async function run(shell: Shell, role: ServiceRole, flags: Flags): Promise<void> {
+/**
+ * Runs a role until it is stopped. Exits explicitly, because handles that a library left open must not keep a stopped
+ * service alive.
+ */
+async function runAndExit(shell: Shell, role: ServiceRole, flags: Flags): Promise<void> {
   const code = await serve(shell, role, flags).then(
     () => 0,
     (error: unknown) => report(error, shell),
@@ -98,16 +102,16 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
   await running.stop()
 }
 
-/** npm forwards a Ctrl-C that the terminal also sends to us. Two signals within this time count as one. */
-const ECHO_MS = 250
+/** Signals within this time count as one: npm forwards a Ctrl-C that the terminal also sends to this process. */
+const DUPLICATE_SIGNAL_MS = 250
 
-/** The first signal waits for running work; a second one does not. */
+/** Waits for a signal to stop. A second signal ends the process immediately. */
 function waitForSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   let firstAt: number | undefined
   const onSignal = () => {
     firstAt ??= performance.now()
-    if (performance.now() - firstAt > ECHO_MS) process.exit(1)
+    if (performance.now() - firstAt > DUPLICATE_SIGNAL_MS) process.exit(1)
     resolve()
   }
   process.on('SIGINT', onSignal)

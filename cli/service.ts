@@ -4,16 +4,17 @@ import { WrongUse } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import type { Shell } from './shell.ts'
 
-/** Global options. */
+/** Options of all commands that use the service. */
 type Globals = { url?: string; org?: string; json?: boolean }
 
-/** A running service and the selected workspace. */
+/** A client of the service, the workspace of its key, and whether to print JSON. */
 export type Service = ClientOptions & { org: string; json: boolean }
 
 export const DEFAULT_URL = 'http://127.0.0.1:4000'
 
 export const readGlobals = (command: Command): Globals => command.optsWithGlobals<Globals>()
 
+/** Opens the service with the key in ASSAY_KEY and finds the workspace of the key. */
 export async function openService(shell: Shell, command: Command): Promise<Service> {
   const globals = readGlobals(command)
   const client = { url: readAddress(shell, globals), key: readKey(shell, 'ASSAY_KEY', KEY_HINT) }
@@ -26,7 +27,7 @@ export async function openService(shell: Shell, command: Command): Promise<Servi
 }
 
 const KEY_HINT = 'The first start of the service printed one; `assay keys recover` makes another.'
-const OPERATOR_HINT = 'It is the one that the service was started with.'
+const OPERATOR_HINT = 'It is the operator key that the service was started with.'
 
 /** Opens the service with the operator key, for operations outside any workspace. */
 export const openAsOperator = (shell: Shell, command: Command): ClientOptions => ({
@@ -69,25 +70,26 @@ const PAGE_SIZE = 200
 type ListPage<Item> = { items: Item[]; nextCursor: string | null }
 type PageQuery = { limit: number; cursor?: string }
 
-/** Reads pages until there are `max` items or no more pages. */
+/** Reads pages until there are `itemsMax` items or no more pages. */
 export async function collectPages<Item>(
-  page: (query: PageQuery) => Promise<ListPage<Item>>,
-  max = Number.POSITIVE_INFINITY,
+  readPage: (query: PageQuery) => Promise<ListPage<Item>>,
+  itemsMax = Number.POSITIVE_INFINITY,
 ): Promise<ListPage<Item>> {
   const items: Item[] = []
   let cursor: string | null | undefined
   do {
-    const limit = Math.min(PAGE_SIZE, max - items.length)
-    const next = await page(cursor ? { limit, cursor } : { limit })
-    items.push(...next.items)
-    cursor = next.nextCursor
-  } while (cursor && items.length < max)
+    const limit = Math.min(PAGE_SIZE, itemsMax - items.length)
+    const page = await readPage(cursor ? { limit, cursor } : { limit })
+    items.push(...page.items)
+    cursor = page.nextCursor
+  } while (cursor && items.length < itemsMax)
   return { items, nextCursor: cursor }
 }
 
-const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
+/** Returns the id. Throws if it is no UUID, and names the command that lists ids. */
 export function requireId(id: string, listCommand: string): string {
-  if (ID.test(id)) return id
+  if (UUID.test(id)) return id
   throw new WrongUse(`Not an id. List them with \`${listCommand}\`.`)
 }

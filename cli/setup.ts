@@ -6,7 +6,7 @@ import { SYSTEM_PARTS, type SystemPart } from './setup/parts.ts'
 import { formatCommands, joinPartNames, planInstallation, type SetupCommand } from './setup/plan.ts'
 import { print, type Shell } from './shell.ts'
 
-/** Installs missing system packages. Needs no server and no key. */
+/** Adds `assay setup`, which needs no server and no key. */
 export function addSetupCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('setup'))
@@ -24,37 +24,38 @@ async function setUp(shell: Shell, names: string[], yes: boolean): Promise<void>
     throw new WrongUse(`Unknown part ${unknown.join(', ')}. Available: ${joinPartNames(SYSTEM_PARTS)}.`)
 
   const missing = SYSTEM_PARTS.filter((part) => !isInstalled(shell, part))
-  if (names.length === 0) printTable(shell, missing)
-  const offered = missing.filter((part) => (names.length === 0 ? !part.isForTests : names.includes(part.name)))
-  if (offered.length === 0) return print(shell, 'Everything needed is installed.')
+  if (names.length === 0) printParts(shell, missing)
+  const installable = missing.filter((part) => (names.length === 0 ? !part.isForTests : names.includes(part.name)))
+  if (installable.length === 0) return print(shell, 'Everything needed is installed.')
 
-  const wanted = names.length === 0 && !yes && isTerminal(shell) ? await choose(shell, offered) : offered
-  if (wanted.length === 0) return print(shell, 'Nothing was installed.')
-  const plan = planInstallation(wanted, readMachine(shell))
+  const asks = names.length === 0 && !yes && isTerminal(shell)
+  const chosen = asks ? await chooseParts(shell, installable) : installable
+  if (chosen.length === 0) return print(shell, 'Nothing was installed.')
+  const plan = planInstallation(chosen, readMachine(shell))
   if ('refusal' in plan) throw new Error(plan.refusal)
   if (!yes) await requireAgreement(shell, plan.commands)
-  install(shell, wanted, plan.commands)
+  install(shell, chosen, plan.commands)
 }
 
-function printTable(shell: Shell, missing: readonly SystemPart[]): void {
+function printParts(shell: Shell, missing: readonly SystemPart[]): void {
   for (const part of SYSTEM_PARTS) {
     const state = missing.includes(part) ? 'missing' : 'installed'
     print(shell, `${part.name.padEnd(12)} ${state.padEnd(10)} ${part.use}`)
   }
 }
 
-function install(shell: Shell, wanted: readonly SystemPart[], commands: readonly SetupCommand[]): void {
+function install(shell: Shell, parts: readonly SystemPart[], commands: readonly SetupCommand[]): void {
   for (const command of commands) {
     print(shell, `> ${command.join(' ')}`)
     if (!runCommand(command, 'inherit')) throw new Error(`${command.join(' ')} failed.`)
   }
-  const absent = wanted.filter((part) => !isInstalled(shell, part))
-  if (absent.length > 0)
-    throw new Error(`The packages are installed, but ${joinPartNames(absent)} cannot be found on PATH.`)
-  print(shell, `Installed: ${joinPartNames(wanted)}.`)
+  const stillMissing = parts.filter((part) => !isInstalled(shell, part))
+  if (stillMissing.length > 0)
+    throw new Error(`The packages are installed, but ${joinPartNames(stillMissing)} cannot be found on PATH.`)
+  print(shell, `Installed: ${joinPartNames(parts)}.`)
 }
 
-async function choose(shell: Shell, missing: readonly SystemPart[]): Promise<SystemPart[]> {
+async function chooseParts(shell: Shell, missing: readonly SystemPart[]): Promise<SystemPart[]> {
   const { isCancel, multiselect } = await import('@clack/prompts')
   const answer = await multiselect({
     message: 'Which parts do you want to install?',

@@ -11,17 +11,17 @@ export type Shell = {
   errors: NodeJS.WriteStream
 }
 
-/** Prints results, each argument on a line of its own. Escape sequences and line breaks within one are made visible. */
+/** Prints results, one line per argument. Control characters and line breaks within an argument are made visible. */
 export const print = ({ output }: Shell, ...lines: string[]): void => writeLines(output, lines)
 
-/** Prints notes and failures, in the same way. */
+/** Prints notes, progress and failures to standard error, sanitised like results. */
 export const note = ({ errors }: Shell, ...lines: string[]): void => writeLines(errors, lines)
 
-/** Prints the API's own shapes: lossless, and without terminal control characters. */
+/** Prints a value as JSON. Control characters are escaped, so that nothing is lost. */
 export const printJson = ({ output }: Shell, value: unknown): void =>
   void output.write(`${escapeJson(JSON.stringify(value, null, 2))}\n`)
 
-/** All output passes through here, so no other code has to sanitise untrusted text. */
+/** Writes sanitised lines. All output of commands passes through here, so no other code has to sanitise untrusted text. */
 const writeLines = (stream: NodeJS.WriteStream, lines: readonly string[]): void =>
   void stream.write(lines.map((line) => `${safeLine(stream, line)}\n`).join(''))
 
@@ -29,15 +29,16 @@ const writeLines = (stream: NodeJS.WriteStream, lines: readonly string[]): void 
 export function safeLine(stream: NodeJS.WriteStream, line: string): string {
   const text = line.replaceAll('\t', '    ')
   if (!text.includes('\u001b') || !isColoured(stream)) return printable(text)
-  // The pattern captures, so every second part is a sequence of `styled`.
-  const parts = text.split(OWN_STYLES).map((part, at) => (at % 2 === 1 ? part : printable(part)))
+  // A split by a capturing pattern returns the matches too: every second part is a sequence of `styled`.
+  const parts = text.split(STYLE_SEQUENCES).map((part, index) => (index % 2 === 1 ? part : printable(part)))
   return `${parts.join('')}\u001b[0m`
 }
 
 const FORMATS = ['bold', 'red', 'green', 'yellow'] as const
 type TextFormat = (typeof FORMATS)[number]
 
-const OWN_STYLES = new RegExp(
+/** Matches the escape sequences that `styled` writes. */
+const STYLE_SEQUENCES = new RegExp(
   `(${FORMATS.flatMap((format) => styleText(format, '|', { validateStream: false }).split('|'))
     .map((code) => code.replace('[', '\\['))
     .join('|')})`,
@@ -45,6 +46,6 @@ const OWN_STYLES = new RegExp(
 
 const isColoured = (stream: NodeJS.WriteStream): boolean => styleText('bold', '', { stream }) !== ''
 
-/** Adds color if the stream is a terminal, subject to NO_COLOR and FORCE_COLOR. */
+/** Adds a style if the stream is a terminal, subject to NO_COLOR and FORCE_COLOR. */
 export const styled = (stream: NodeJS.WriteStream, format: TextFormat, text: string): string =>
   styleText(format, printable(text), { stream })

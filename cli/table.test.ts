@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { printJson, type Shell } from './shell.ts'
-import { alignColumns, fitColumns, formatMoment, printTable } from './table.ts'
+import { alignColumns, fitColumns, formatTime, printTable } from './table.ts'
 
 test('columns are as wide as their widest cell, and no line ends with spaces', () => {
   expect(
@@ -48,8 +48,8 @@ test('a table fits the terminal: wide columns are shortened, the first is kept',
 })
 
 test('times are shown to the second', () => {
-  expect(formatMoment('2026-11-15T03:22:13.263Z', 'never')).toBe('2026-11-15T03:22:13Z')
-  expect(formatMoment(null, 'never')).toBe('never')
+  expect(formatTime('2026-11-15T03:22:13.263Z', 'never')).toBe('2026-11-15T03:22:13Z')
+  expect(formatTime(null, 'never')).toBe('never')
 })
 
 test('untrusted names cannot control the terminal', () => {

@@ -3,7 +3,7 @@ import { print, type Shell, styled } from './shell.ts'
 
 type TableColumn<Row> = readonly [heading: string, cell: (row: Row) => string]
 
-const GAP = '  '
+const COLUMN_GAP = '  '
 
 /** Prints a table. On a terminal, wide columns are shortened to its width; elsewhere nothing is left out. */
 export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: readonly TableColumn<Row>[]): void {
@@ -16,15 +16,15 @@ export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: rea
 
 const COLUMN_WIDTH_MIN = 12
 
-/** Shortens the widest columns until a line fits. The first column is kept, because it identifies the row. */
+/** Shortens the widest columns until a line fits. The first column is not shortened, because it identifies the row. */
 export function fitColumns(rows: readonly (readonly string[])[], width: number): string[][] {
   const widths = measureWidths(rows)
-  const sum = (): number => widths.reduce((total, each) => total + each, 0) + GAP.length * (widths.length - 1)
-  for (let excess = sum() - width; excess > 0; excess = sum() - width) {
+  const gaps = COLUMN_GAP.length * (widths.length - 1)
+  const lineWidth = (): number => widths.reduce((total, each) => total + each, 0) + gaps
+  while (lineWidth() > width) {
     const widest = Math.max(...widths.slice(1))
     if (widest <= COLUMN_WIDTH_MIN) break
-    const column = widths.indexOf(widest, 1)
-    widths[column] = widest - 1
+    widths[widths.indexOf(widest, 1)] = widest - 1
   }
   return rows.map((row) => row.map((cell, column) => shorten(cell, widths[column] ?? cell.length)))
 }
@@ -34,23 +34,24 @@ const shorten = (cell: string, width: number): string => (cell.length <= width ?
 const measureWidths = (rows: readonly (readonly string[])[]): number[] =>
   rows.reduce<number[]>((widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)), [])
 
-/** Prints one object as a list of labels and values. */
+/** Prints labels and values, one pair per line. */
 export const printFacts = (shell: Shell, facts: readonly (readonly [name: string, value: string])[]): void =>
   print(shell, ...alignColumns(facts.map(([name, value]) => [name, printable(value)])))
 
+/** Pads the cells of all rows, so that columns are aligned. Returns one line per row. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = measureWidths(rows)
   return rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join(GAP)
+      .join(COLUMN_GAP)
       .trimEnd(),
   )
 }
 
-/** Formats a time in UTC, to the second, in sortable form. */
-export const formatMoment = (time: string | null, otherwise: string): string =>
-  time === null ? otherwise : time.replace(/\.\d+Z$/, 'Z')
+/** Formats a time in UTC, to the second, in sortable form. `fallback` is used if there is none. */
+export const formatTime = (time: string | null, fallback: string): string =>
+  time === null ? fallback : time.replace(/\.\d+Z$/, 'Z')
 
 /** Formats a count with its noun: `1 file`, `2 files`. */
 export const formatCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -6,12 +6,12 @@ import { note, type Shell } from './shell.ts'
 type TemporaryService = AsyncDisposable & { service: Service; dataFolder: string }
 
 const HOUR_MS = 3600 * 1000
-/** Lifetime of the key, longer than any command that uses a temporary service runs. */
+/** Lifetime of the key: longer than a command with a temporary service runs. */
 const KEY_TTL_MS = 7 * 24 * HOUR_MS
 
 /**
- * Starts a service on the data folder for one command. If another service runs on it, both share its database, and either
- * runs the trials. The key is revoked at the end.
+ * Starts a service on the data folder for one command, with a key that is revoked at the end. If another service runs on
+ * the folder, both share its database, and each may run the trials.
  */
 export async function openTemporaryService(shell: Shell, flags: Flags, isJson: boolean): Promise<TemporaryService> {
   const config = await readSettings(shell, flags)

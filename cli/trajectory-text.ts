@@ -1,18 +1,22 @@
 import { z } from 'zod'
 
-const text = z.string().catch('')
+const lenientText = z.string().catch('')
 
 /** The parts of an ATIF trajectory that are printed. The file is untrusted: anything else is ignored. */
 const PrintedTrajectory = z.object({
-  agent: z.object({ name: text, version: text, model_name: text.optional() }).catch({ name: '', version: '' }),
+  agent: z
+    .object({ name: lenientText, version: lenientText, model_name: lenientText.optional() })
+    .catch({ name: '', version: '' }),
   steps: z
     .array(
       z.object({
-        source: text,
-        message: text,
-        reasoning_content: text.optional(),
-        tool_calls: z.array(z.object({ function_name: text, arguments: z.unknown() })).catch([]),
-        observation: z.object({ results: z.array(z.object({ content: text })).catch([]) }).catch({ results: [] }),
+        source: lenientText,
+        message: lenientText,
+        reasoning_content: lenientText.optional(),
+        tool_calls: z.array(z.object({ function_name: lenientText, arguments: z.unknown() })).catch([]),
+        observation: z
+          .object({ results: z.array(z.object({ content: lenientText })).catch([]) })
+          .catch({ results: [] }),
       }),
     )
     .catch([]),
@@ -37,10 +41,11 @@ export function formatTrajectory(trajectory: unknown): string[] {
   ]
 }
 
-function indent(label: string, content: string): string[] {
-  if (content === '') return []
-  const cut = content.length > TEXT_LENGTH_MAX ? `${content.slice(0, TEXT_LENGTH_MAX)} …` : content
-  return `${label}${cut}`
+/** Formats a text as indented lines after a label. An empty text gives no lines. */
+function indent(label: string, text: string): string[] {
+  if (text === '') return []
+  const shownText = text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)} …` : text
+  return `${label}${shownText}`
     .trimEnd()
     .split('\n')
     .map((line) => `  ${line}`)

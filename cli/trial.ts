@@ -1,7 +1,13 @@
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
 import { createDataFolder } from '../src/platform/data-folder.ts'
-import { buildEngineOptions, type EngineFlags, stopOnSignals, TIMEOUT_MULTIPLIER, throwReported } from './engine.ts'
+import {
+  buildEngineOptions,
+  type EngineFlags,
+  rethrowForExitCode,
+  stopOnSignals,
+  TIMEOUT_MULTIPLIER,
+} from './engine.ts'
 import { InfrastructureFailed, WrongUse } from './failure.ts'
 import { collect } from './flag-values.ts'
 import { startHeartbeat } from './heartbeat.ts'
@@ -25,7 +31,7 @@ type RunTrialFlags = EngineFlags &
     expect?: string
   }
 
-/** Runs a trial without a server, a database or an API key. */
+/** Adds `assay trial` and `assay images import`, which need no server, database or API key of a service. */
 export function addTrialCommands(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('trial'), '--json')
@@ -81,13 +87,13 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   using stop = stopOnSignals()
   const progress = createProgressBar(shell)
   const startedAt = performance.now()
-  let current = 'prepare'
+  let currentPhase = 'prepare'
   const heartbeat = startHeartbeat(
     shell,
-    () => `${current}, ${Math.round((performance.now() - startedAt) / 1000)} s so far`,
+    () => `${currentPhase}, ${Math.round((performance.now() - startedAt) / 1000)} s so far`,
   )
   const notePhase = (text: string): void => {
-    current = text
+    currentPhase = text
     progress.end()
     note(shell, text)
   }
@@ -107,7 +113,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
     log,
   }
   const record = await runModelTrial(config, log, options, toModelSelection(shell, flags))
-    .catch(throwReported(stop.signal))
+    .catch(rethrowForExitCode(stop.signal))
     .finally(() => {
       progress.end()
       heartbeat.stop()
@@ -194,7 +200,7 @@ async function importImage(
   const engine = await import('../src/trials/local-engine.ts')
   const digest = await engine
     .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
-    .catch(throwReported())
+    .catch(rethrowForExitCode())
   if (readGlobals(command).json) return printJson(shell, { name: flags.name, digest })
   print(shell, `${flags.name} ${digest}`)
 }

@@ -9,7 +9,7 @@ import { withExample } from './help.ts'
 import { formatBytes } from './progress.ts'
 import { openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printFacts, printTable } from './table.ts'
+import { formatTime, printFacts, printTable } from './table.ts'
 import { formatTrajectory } from './trajectory-text.ts'
 
 type LogFlags = { follow?: boolean; lines?: string }
@@ -22,7 +22,7 @@ type TrialParams = Record<string, string> & { org: string; comparisonId: string;
 
 const ID_EXAMPLE = '00000000-002a-8000-8000-000000000000'
 
-/** Shows one trial of a comparison: its result, logs, changes, trajectory and files. */
+/** Adds the commands that look into one trial of a comparison. */
 export function addTrialsCommands(assay: Command, shell: Shell): void {
   const trials = assay.command('trials').description('Look into the trials of comparisons').helpCommand(false)
   const add = (verb: string, about: string, run: TrialVerb): Command => {
@@ -74,7 +74,7 @@ async function printTrial(shell: Shell, { service, trial, scope }: OpenedTrial):
   if (service.json) return printJson(shell, trial)
   printFacts(shell, toFacts(trial, scope))
   for (const { class: trialClass, error, at } of trial.spoiled)
-    print(shell, `Earlier attempt ${formatMoment(at, '-')}: ${trialClass}: ${error}`)
+    print(shell, `Earlier attempt ${formatTime(at, '-')}: ${trialClass}: ${error}`)
   if (trial.artifacts.length > 0) note(shell, `To look inside: assay trials logs|diff|trajectory|artifacts ${trial.id}`)
 }
 
@@ -117,7 +117,7 @@ const formatUsage = ({ input, cacheRead, cacheWrite, output, reasoning }: NonNul
   `${input} in, ${cacheRead + cacheWrite} cached, ${output} out (${reasoning} thinking)`
 
 async function printLogs(shell: Shell, opened: OpenedTrial, flags: LogFlags): Promise<void> {
-  const lines = flags.lines === undefined ? undefined : requireCount(flags.lines)
+  const linesMax = flags.lines === undefined ? undefined : parseLineCount(flags.lines)
   const ended = flags.follow ? await followTrial(shell, opened) : opened
   const files = ended.trial.artifacts.filter(({ name }) => /^[^/]+\.log$/.test(name))
   if (files.length === 0) throw new Error(describeMissingFiles(ended.trial, 'logs'))
@@ -125,17 +125,18 @@ async function printLogs(shell: Shell, opened: OpenedTrial, flags: LogFlags): Pr
   if (ended.service.json) return printJson(shell, { logs: texts })
   for (const { name, text } of texts) {
     note(shell, `==> ${name} <==`)
-    const all = text.replace(/\n$/, '').split('\n')
-    print(shell, ...(lines === undefined ? all : all.slice(-lines)))
+    const lines = text.replace(/\n$/, '').split('\n')
+    print(shell, ...(linesMax === undefined ? lines : lines.slice(-linesMax)))
   }
 }
 
-function requireCount(text: string): number {
+function parseLineCount(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new WrongUse('--lines must be a number of lines.')
 }
 
 const POLL_MS = 1000
+const CALLS_PER_PAGE = 200
 
 /** Prints model calls as they end, until the trial has ended. */
 async function followTrial(shell: Shell, opened: OpenedTrial): Promise<OpenedTrial> {
@@ -149,24 +150,24 @@ async function followTrial(shell: Shell, opened: OpenedTrial): Promise<OpenedTri
   }
 }
 
-/** Prints the calls after the cursor up to the first open one. Returns the cursor after them. */
+/** Prints the calls after the cursor up to the first call that is still open. Returns the cursor after them. */
 async function printEndedCalls(shell: Shell, { service, scope, params }: OpenedTrial, cursor: string | undefined) {
-  let last = cursor
+  let lastPrinted = cursor
   while (true) {
-    const query = { limit: 200, cursor: last }
+    const query = { limit: CALLS_PER_PAGE, cursor: lastPrinted }
     const { body } = await call(service, scope.endpoints.calls, { params, query })
     for (const each of body.calls) {
-      if (each.outcome === 'open') return last
+      if (each.outcome === 'open') return lastPrinted
       note(shell, formatCall(each))
-      last = each.id
+      lastPrinted = each.id
     }
-    if (body.nextCursor === null) return last
+    if (body.nextCursor === null) return lastPrinted
   }
 }
 
 const formatCall = ({ at, outcome, status, failure, message, usage, totalMs }: TrialCall): string =>
   [
-    formatMoment(at, '-'),
+    formatTime(at, '-'),
     `call ${outcome}`,
     ...(status === null ? [] : [String(status)]),
     ...(failure === null ? [] : [failure]),
@@ -190,9 +191,9 @@ async function printTrajectory(shell: Shell, opened: OpenedTrial): Promise<void>
   const { trial, service } = opened
   requireArtifact(trial, isTrajectory, 'trajectory')
   const files = trial.artifacts.filter(({ name }) => isTrajectory(name))
-  const parsed = await Promise.all(files.map(async (file) => JSON.parse(await readText(opened, file))))
-  if (service.json) return printJson(shell, { trajectories: parsed })
-  for (const each of parsed) print(shell, ...formatTrajectory(each))
+  const trajectories = await Promise.all(files.map(async (file) => JSON.parse(await readText(opened, file))))
+  if (service.json) return printJson(shell, { trajectories })
+  for (const trajectory of trajectories) print(shell, ...formatTrajectory(trajectory))
 }
 
 const isTrajectory = (name: string): boolean => /^trajectory[^/]*\.json$/.test(name)
@@ -224,8 +225,8 @@ const isAlreadyExisting = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'EEXIST'
 
 function requireArtifact(trial: LocatedTrial, matches: (name: string) => boolean, label: string): TrialArtifact {
-  const found = trial.artifacts.find(({ name }) => matches(name))
-  if (found) return found
+  const artifact = trial.artifacts.find(({ name }) => matches(name))
+  if (artifact) return artifact
   throw new Error(describeMissingFiles(trial, label))
 }
 

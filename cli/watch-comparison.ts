@@ -12,7 +12,7 @@ type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: str
 
 const RECONNECT_MS = 1000
 
-/** Makes Ctrl-C detach from now on, without stopping the comparison. */
+/** Returns a signal that Ctrl-C aborts. From then on Ctrl-C no longer ends the process. */
 export function detachOnSignal(): AbortSignal {
   const detached = new AbortController()
   process.once('SIGINT', () => detached.abort())
@@ -26,9 +26,9 @@ export async function watchComparison(
   target: WatchTarget,
   detached: AbortSignal,
 ): Promise<Comparison | undefined> {
-  const screen = createLiveLines(shell)
-  const show = (status: Comparison) => screen.show(formatStatus(status))
-  return waitForComparison(service, target, detached, show).finally(screen.end)
+  const liveLines = createLiveLines(shell)
+  const show = (status: Comparison) => liveLines.show(formatStatus(status))
+  return waitForComparison(service, target, detached, show).finally(liveLines.end)
 }
 
 /** Returns the status at the end or at a pause, or undefined once detached. Reconnects after a lost connection. */
@@ -53,7 +53,7 @@ export async function waitForComparison(
   return undefined
 }
 
-/** Swallows connection errors, because the service may be restarting. */
+/** Ignores a lost connection, because the service may be restarting, and rethrows other errors. */
 export function ignoreLostConnection(error: unknown): undefined {
   if (!(error instanceof ServiceUnreachable)) throw error
 }
@@ -88,14 +88,14 @@ function formatHeadline({
   etaSeconds,
   projectedCostUsd,
 }: Comparison): string {
-  const done = trials.total - trials.queued - trials.running
+  const ended = trials.total - trials.queued - trials.running
   const pending = pendingUsd > 0 ? ` and $${pendingUsd.toFixed(2)} pending` : ''
   const spent = `$${costUsd.toFixed(2)}${pending}${budgetUsd === null ? '' : ` of $${budgetUsd.toFixed(2)}`}`
   const range = projectedCostUsd
     ? ` (in the end $${projectedCostUsd.low.toFixed(2)} to $${projectedCostUsd.high.toFixed(2)})`
     : ''
   const eta = etaSeconds === null ? '' : `, ${formatDuration(etaSeconds)} left`
-  return `${renderBar(done, trials.total)} ${done}/${trials.total} ${state}, ${spent}${range}${eta}`
+  return `${renderBar(ended, trials.total)} ${ended}/${trials.total} ${state}, ${spent}${range}${eta}`
 }
 
 export function formatDuration(seconds: number): string {
@@ -123,6 +123,9 @@ export function printSettings(shell: Shell, { settings, frontier }: Comparison):
   const columns = HEADINGS.map(
     (heading, index) => [heading, (setting: ComparisonSetting) => toCells(setting)[index] ?? ''] as const,
   )
-  const mark = ['FRONTIER', (setting: ComparisonSetting) => (frontier.includes(setting.id) ? 'yes' : '')] as const
-  printTable<ComparisonSetting>(shell, settings, [...columns, mark])
+  const frontierColumn = [
+    'FRONTIER',
+    (setting: ComparisonSetting) => (frontier.includes(setting.id) ? 'yes' : ''),
+  ] as const
+  printTable<ComparisonSetting>(shell, settings, [...columns, frontierColumn])
 }

@@ -5,9 +5,9 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { collectPages, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { formatMoment, printTable } from './table.ts'
+import { formatTime, printTable } from './table.ts'
 
-const ID = '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'
+const EXAMPLE_ID = '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'
 const WEBHOOK = ['<webhook>', 'Id from `assay webhooks list`'] as const
 const EVENT = ['--event <type...>', 'Only these events (default: all)'] as const
 
@@ -15,11 +15,11 @@ type WebhookFlags = { event?: WebhookEvent[]; description?: string }
 
 export function addWebhooksCommands(assay: Command, shell: Shell): void {
   const webhooks = assay.command('webhooks').description('Manage webhooks').helpCommand(false)
-  addChanging(webhooks, shell)
-  addReading(webhooks, shell)
+  addChangeCommands(webhooks, shell)
+  addReadCommands(webhooks, shell)
 }
 
-function addChanging(webhooks: Command, shell: Shell): void {
+function addChangeCommands(webhooks: Command, shell: Shell): void {
   withExample(
     webhooks
       .command('add')
@@ -41,7 +41,7 @@ function addChanging(webhooks: Command, shell: Shell): void {
       .option('--disable', 'Disable deliveries')
       .option('--new-secret', 'Print a new secret; the old one stays valid for a day')
       .action((id: string, flags: UpdateWebhookFlags, command: Command) => update(shell, command, id, flags)),
-    `assay webhooks update ${ID} --enable`,
+    `assay webhooks update ${EXAMPLE_ID} --enable`,
   )
   withExample(
     webhooks
@@ -49,11 +49,11 @@ function addChanging(webhooks: Command, shell: Shell): void {
       .description('Remove a webhook and its deliveries')
       .argument(...WEBHOOK)
       .action((id: string, _flags: object, command: Command) => remove(shell, command, id)),
-    `assay webhooks remove ${ID}`,
+    `assay webhooks remove ${EXAMPLE_ID}`,
   )
 }
 
-function addReading(webhooks: Command, shell: Shell): void {
+function addReadCommands(webhooks: Command, shell: Shell): void {
   withExample(
     webhooks
       .command('list')
@@ -67,7 +67,7 @@ function addReading(webhooks: Command, shell: Shell): void {
       .description('Send a test event (webhook.test)')
       .argument(...WEBHOOK)
       .action((id: string, _flags: object, command: Command) => test(shell, command, id)),
-    `assay webhooks test ${ID}`,
+    `assay webhooks test ${EXAMPLE_ID}`,
   )
   withExample(
     webhooks
@@ -75,7 +75,7 @@ function addReading(webhooks: Command, shell: Shell): void {
       .description('List the deliveries of a webhook, newest first')
       .argument(...WEBHOOK)
       .action((id: string, _flags: object, command: Command) => printDeliveries(shell, command, id)),
-    `assay webhooks deliveries ${ID}`,
+    `assay webhooks deliveries ${EXAMPLE_ID}`,
   )
   withExample(
     webhooks
@@ -86,25 +86,26 @@ function addReading(webhooks: Command, shell: Shell): void {
       .action((id: string, delivery: string, _flags: object, command: Command) =>
         redeliver(shell, command, id, delivery),
       ),
-    `assay webhooks redeliver ${ID} 01981b3e-7a10-7c33-9d0e-4b5a6c7d8e9f`,
+    `assay webhooks redeliver ${EXAMPLE_ID} 01981b3e-7a10-7c33-9d0e-4b5a6c7d8e9f`,
   )
 }
 
-const contract = () => import('../src/webhooks/schema.ts')
+const loadContract = () => import('../src/webhooks/schema.ts')
 const toWebhookParams = ({ org }: Service, id: string) => ({ org, webhookId: requireId(id, 'assay webhooks list') })
 
-async function requireEvents(events: readonly string[] | undefined): Promise<void> {
-  const { EVENTS } = await contract()
+/** Throws if an event does not exist. */
+async function requireKnownEvents(events: readonly string[] | undefined): Promise<void> {
+  const { EVENTS } = await loadContract()
   const unknown = events?.find((event) => !EVENTS.some((known) => known === event))
   if (unknown !== undefined) throw new WrongUse(`Unknown event ${unknown}. Available: ${EVENTS.join(', ')}.`)
 }
 
 async function add(shell: Shell, command: Command, { url, event, description }: WebhookFlags & { url: string }) {
-  const { createWebhook } = await contract()
-  await requireEvents(event)
+  const { createWebhook } = await loadContract()
+  await requireKnownEvents(event)
   const service = await openService(shell, command)
-  const changes = { url, events: event, description }
-  const { body } = await call(service, createWebhook, { params: { org: service.org }, body: changes })
+  const newWebhook = { url, events: event, description }
+  const { body } = await call(service, createWebhook, { params: { org: service.org }, body: newWebhook })
   if (service.json) return printJson(shell, body)
   note(shell, `Added the webhook ${body.id}. Its signing secret, shown only once:`)
   print(shell, body.secret)
@@ -113,8 +114,8 @@ async function add(shell: Shell, command: Command, { url, event, description }: 
 type UpdateWebhookFlags = WebhookFlags & { enable?: boolean; disable?: boolean; newSecret?: boolean }
 
 async function update(shell: Shell, command: Command, id: string, flags: UpdateWebhookFlags): Promise<void> {
-  const { updateWebhook } = await contract()
-  await requireEvents(flags.event)
+  const { updateWebhook } = await loadContract()
+  await requireKnownEvents(flags.event)
   const changes = {
     events: flags.event,
     description: flags.description,
@@ -131,7 +132,7 @@ async function update(shell: Shell, command: Command, id: string, flags: UpdateW
 }
 
 async function remove(shell: Shell, command: Command, id: string): Promise<void> {
-  const { deleteWebhook } = await contract()
+  const { deleteWebhook } = await loadContract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
   await call(service, deleteWebhook, { params: toWebhookParams(service, id) })
@@ -139,7 +140,7 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
 }
 
 async function list(shell: Shell, command: Command): Promise<void> {
-  const { listWebhooks } = await contract()
+  const { listWebhooks } = await loadContract()
   const service = await openService(shell, command)
   const { items } = await collectPages<Webhook>(async (query) => {
     const { body } = await call(service, listWebhooks, { params: { org: service.org }, query })
@@ -157,11 +158,11 @@ async function list(shell: Shell, command: Command): Promise<void> {
 
 function formatState({ disabledReason, failingSince }: Webhook): string {
   if (disabledReason) return `disabled: ${disabledReason}`
-  return failingSince ? `failing since ${formatMoment(failingSince, '-')}` : 'enabled'
+  return failingSince ? `failing since ${formatTime(failingSince, '-')}` : 'enabled'
 }
 
 async function test(shell: Shell, command: Command, id: string): Promise<void> {
-  const { testWebhook } = await contract()
+  const { testWebhook } = await loadContract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
   const { body } = await call(service, testWebhook, { params: toWebhookParams(service, id) })
@@ -171,7 +172,7 @@ async function test(shell: Shell, command: Command, id: string): Promise<void> {
 }
 
 async function printDeliveries(shell: Shell, command: Command, id: string): Promise<void> {
-  const { listDeliveries: endpoint } = await contract()
+  const { listDeliveries: endpoint } = await loadContract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
   const { items } = await collectPages<Delivery>(async (query) => {
@@ -185,12 +186,12 @@ async function printDeliveries(shell: Shell, command: Command, id: string): Prom
     ['STATE', ({ state }) => state],
     ['ATTEMPTS', ({ attempts }) => String(attempts)],
     ['LAST', ({ status, error }) => (status === null ? (error ?? '-') : String(status))],
-    ['NEXT', ({ nextAt }) => formatMoment(nextAt, '')],
+    ['NEXT', ({ nextAt }) => formatTime(nextAt, '')],
   ])
 }
 
 async function redeliver(shell: Shell, command: Command, id: string, delivery: string): Promise<void> {
-  const { redeliver: endpoint } = await contract()
+  const { redeliver: endpoint } = await loadContract()
   requireId(id, 'assay webhooks list')
   const deliveryId = requireId(delivery, 'assay webhooks deliveries')
   const service = await openService(shell, command)

@@ -32,7 +32,8 @@ export function parseAtifSteps(text: string | undefined): AtifStep[] {
   try {
     return AtifTrajectory.parse(JSON.parse(text)).steps
   } catch {
-    return [] // Agents write these files, so they can contain anything.
+    // Agents write these files, so they can contain anything.
+    return []
   }
 }
 

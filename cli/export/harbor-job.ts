@@ -7,6 +7,7 @@ import { parseAtifSteps } from './atif.ts'
 import { forEachTrial } from './trial-files.ts'
 import { formatScope } from './trial-rows.ts'
 
+/** Length to which Harbor shortens the names of tasks in the names of trials. */
 const NAME_LENGTH_MAX = 32
 
 type HarborJobInput = {
@@ -60,8 +61,8 @@ const writeJson = (path: string, value: unknown): Promise<void> =>
  */
 function toTrialName({ id, task }: ComparisonTrial): string {
   const name = task.name.split('/').at(-1) ?? ''
-  const safe = name.replaceAll(/[^\w.-]+/g, '-').slice(0, NAME_LENGTH_MAX)
-  return `${safe}__${id}`
+  const safeName = name.replaceAll(/[^\w.-]+/g, '-').slice(0, NAME_LENGTH_MAX)
+  return `${safeName}__${id}`
 }
 
 function buildJobConfig(comparison: Comparison, trials: readonly ComparisonTrial[]) {
@@ -103,6 +104,7 @@ const buildTrialConfig = ({ comparison, setting, trial }: ExportedTrial) => ({
   job_id: comparison.id,
 })
 
+/** Version of Harbor's format of lock files. */
 const LOCK_VERSION = 2
 
 /**
@@ -152,20 +154,20 @@ function buildTrialResult({ comparison, setting, trial }: ExportedTrial, config:
 }
 
 /**
- * Builds the times of a trial. Harbor expects points in time, but a comparison records only durations. Every trial is therefore exported as if it had
- * started with the comparison.
+ * Builds the times of a trial. Harbor expects points in time, but a comparison records only durations. Every trial is
+ * therefore exported as if it had started with the comparison.
  */
 function buildTimes({ submittedAt, createdAt }: Comparison, { timings }: ComparisonTrial) {
   const startMs = Date.parse(submittedAt ?? createdAt)
   const [prepare, agent, verify] = [timings.prepare ?? 0, timings.agent ?? 0, timings.verify ?? 0]
   const total = timings.total ?? prepare + agent + verify
-  const span = (from: number, to: number) => ({ started_at: toTime(startMs, from), finished_at: toTime(startMs, to) })
-  const whole = span(0, total)
+  const toSpan = (from: number, to: number) => ({ started_at: toTime(startMs, from), finished_at: toTime(startMs, to) })
+  const wholeTrial = toSpan(0, total)
   return {
-    ...whole,
-    environment_setup: span(0, prepare),
-    agent_execution: span(prepare, prepare + agent),
-    verifier: span(prepare + agent, prepare + agent + verify),
+    ...wholeTrial,
+    environment_setup: toSpan(0, prepare),
+    agent_execution: toSpan(prepare, prepare + agent),
+    verifier: toSpan(prepare + agent, prepare + agent + verify),
   }
 }
 
@@ -180,7 +182,8 @@ const buildAgentInfo = ({ harness, harnessVersion, provider, model }: Comparison
 const toRewards = ({ rewards, reward }: ComparisonTrial): Record<string, number> =>
   Object.keys(rewards).length > 0 ? rewards : { reward: reward ?? 0 }
 
-const EXCEPTIONS: Partial<Record<NonNullable<ComparisonTrial['class']>, string>> = {
+/** Exceptions of Harbor that correspond to classes of trials. */
+const EXCEPTION_TYPES: Partial<Record<NonNullable<ComparisonTrial['class']>, string>> = {
   agent_timeout: 'AgentTimeoutError',
   agent_exit: 'NonZeroAgentExitCodeError',
   refusal: 'AgentSafetyRefusalError',
@@ -191,7 +194,7 @@ const EXCEPTIONS: Partial<Record<NonNullable<ComparisonTrial['class']>, string>>
 
 function findExceptionType({ state, class: trialClass }: ComparisonTrial): string | undefined {
   if (state === 'canceled') return 'CancelledError'
-  return trialClass ? EXCEPTIONS[trialClass] : undefined
+  return trialClass ? EXCEPTION_TYPES[trialClass] : undefined
 }
 
 function buildExceptionInfo({ createdAt, finishedAt }: Comparison, trial: ComparisonTrial) {
@@ -228,6 +231,7 @@ function buildJobResult(comparison: Comparison, trials: readonly ComparisonTrial
   }
 }
 
+/** Returns the key under which Harbor groups trials: agent, model and dataset. */
 function toEvalKey(comparison: Comparison, setting: ComparisonSetting | undefined): string {
   const { name, model_info: model } = setting ? buildAgentInfo(setting) : { name: 'unknown', model_info: null }
   return [name, model?.name, formatScope(comparison)].filter((part) => part !== undefined).join('__')

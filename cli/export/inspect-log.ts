@@ -5,7 +5,9 @@ import type { TrialTexts } from '../../web/export/trial-page.ts'
 import { type AtifStep, parseAtifSteps, toText } from './atif.ts'
 import { formatScope } from './trial-rows.ts'
 
+/** Version of Inspect's log format. */
 const LOG_VERSION = 2
+/** Name under which the result of a trial appears among the scores of Inspect. */
 const SCORER = 'reward'
 
 type ReadTexts = (trial: ComparisonTrial) => Promise<TrialTexts>
@@ -27,7 +29,7 @@ export async function writeInspectLogs(
   }
 }
 
-/** Inspect lists logs by the time at the start of their name. */
+/** Returns the name of a log. It begins with the time, by which Inspect sorts logs. */
 function toLogName({ createdAt }: Comparison, setting: ComparisonSetting): string {
   const time = createdAt.replace(/\.\d+Z$/, '').replaceAll(':', '-')
   return `${time}_${setting.id.replaceAll(/[^\w.@-]+/g, '-')}.json`
@@ -113,7 +115,7 @@ function toSample(setting: ComparisonSetting, trial: ComparisonTrial, texts: Tri
   const steps = parseAtifSteps(texts.trajectory)
   const messages = steps.flatMap(toMessages)
   const instruction = steps.find(({ source }) => source === 'user')
-  const last = messages.findLast(({ role }) => role === 'assistant')
+  const lastAnswer = messages.findLast(({ role }) => role === 'assistant')
   return {
     id: trial.task.name,
     epoch: trial.attempt,
@@ -122,7 +124,7 @@ function toSample(setting: ComparisonSetting, trial: ComparisonTrial, texts: Tri
     messages,
     output: {
       model,
-      choices: last ? [{ message: last, stop_reason: 'stop' }] : [],
+      choices: lastAnswer ? [{ message: lastAnswer, stop_reason: 'stop' }] : [],
     },
     scores: isScored(trial) ? { [SCORER]: toScore(trial, texts.patch) } : {},
     metadata: {
@@ -144,7 +146,7 @@ function toSample(setting: ComparisonSetting, trial: ComparisonTrial, texts: Tri
 
 const toError = (message: string) => ({ message, traceback: '', traceback_ansi: '' })
 
-/** A partial reward is no pass, so the value is 1 or 0 and the rewards are metadata. */
+/** Builds the score: 1 for a passed trial, otherwise 0. Partial rewards do not pass, so rewards are only metadata. */
 const toScore = (trial: ComparisonTrial, patch: string | undefined) => ({
   value: trial.state === 'passed' ? 1 : 0,
   answer: patch ?? null,
@@ -164,13 +166,13 @@ const toModelUsage = (usage: NonNullable<ComparisonTrial['usage']>, costUsd: num
 
 type InspectMessage = { role: 'system' | 'user' | 'assistant' | 'tool'; content: unknown; [field: string]: unknown }
 
-/** A step of an agent becomes its message and one message per tool result. */
+/** Converts a step to messages. A step of the agent becomes its message and one message per tool result. */
 function toMessages(step: AtifStep): InspectMessage[] {
   const text = toText(step.message)
   if (step.source !== 'agent') return [{ role: step.source, content: text }]
-  const thought = step.reasoning_content ? [{ type: 'reasoning', reasoning: step.reasoning_content }] : []
-  const calls = (step.tool_calls ?? []).map((call, at) => ({
-    id: call.tool_call_id || `call-${at + 1}`,
+  const reasoning = step.reasoning_content ? [{ type: 'reasoning', reasoning: step.reasoning_content }] : []
+  const calls = (step.tool_calls ?? []).map((call, index) => ({
+    id: call.tool_call_id || `call-${index + 1}`,
     function: call.function_name,
     arguments: call.arguments,
   }))
@@ -183,6 +185,6 @@ function toMessages(step: AtifStep): InspectMessage[] {
       function: names.get(id ?? '') ?? null,
     }),
   )
-  const content = thought.length > 0 ? [...thought, { type: 'text', text }] : text
+  const content = reasoning.length > 0 ? [...reasoning, { type: 'text', text }] : text
   return [{ role: 'assistant', content, tool_calls: calls.length > 0 ? calls : null }, ...results]
 }

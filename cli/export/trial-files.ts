@@ -6,9 +6,9 @@ import type { Service } from '../service.ts'
 import { note, type Shell } from '../shell.ts'
 
 const CONCURRENCY = 6
-/** Maximum size of a file that is exported. */
+/** Maximum size of a file that is exported. Larger files are replaced by the command that saves them. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024
-const PROGRESS_MS = 10_000
+const PROGRESS_INTERVAL_MS = 10_000
 
 /** Reads the patch, the verifier's output and the first trajectory of a trial. */
 export async function readTrialTexts(
@@ -40,16 +40,18 @@ export async function forEachTrial(
   trials: readonly ComparisonTrial[],
   work: (trial: ComparisonTrial) => Promise<void>,
 ): Promise<void> {
-  let [done, reportedAt] = [0, Date.now()]
+  let done = 0
+  let reportedAt = Date.now()
   await forEachConcurrently(trials, async (trial) => {
     await work(trial)
     done += 1
-    if (Date.now() - reportedAt < PROGRESS_MS) return
+    if (Date.now() - reportedAt < PROGRESS_INTERVAL_MS) return
     reportedAt = Date.now()
     note(shell, `${done} of ${trials.length} trials`)
   })
 }
 
+/** Runs `work` for each item, several at a time. */
 export async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const queue = items.values()
   await Promise.all(

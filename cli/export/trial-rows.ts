@@ -67,6 +67,7 @@ function toTrialRow(
 ): TrialTableRow {
   const settingColumns = toSettingColumns(setting)
   const measuredColumns = toMeasuredColumns(trial)
+  const isScored = trial.state === 'passed' || trial.state === 'failed'
   return {
     comparison_id: comparison.id,
     scope: formatScope(comparison),
@@ -78,7 +79,7 @@ function toTrialRow(
     attempt: trial.attempt,
     state: trial.state,
     class: trial.class,
-    passed: trial.state === 'passed' || trial.state === 'failed' ? trial.state === 'passed' : null,
+    passed: isScored ? trial.state === 'passed' : null,
     reward: trial.reward,
     rewards: trial.rewards,
     reused_from: trial.reusedFrom ?? null,

@@ -51,14 +51,15 @@ const HarborTrialResult = z.looseObject({
 })
 type HarborTrialResult = z.infer<typeof HarborTrialResult>
 
-/** The inputs of a trial, which newer versions of Harbor write. Its digest is that of the task's package, as ours. */
+/** The inputs of a trial, which newer versions of Harbor write. The digest is computed like the digest of a task here. */
 const HarborTrialLock = z.looseObject({ task: z.looseObject({ digest: z.string() }) })
 
+/** A trial with a result. */
 type RecordedTrial = { result: HarborTrialResult; taskDigest: string | null }
 
 const HarborJobResult = z.looseObject({ id: z.string() })
 
-/** A job of Harbor as a table of trials. */
+/** A job of Harbor as a table of trials. `unfinished` has the names of trials without a result. */
 type HarborJob = { id: string; trials: TrialTableRow[]; unfinished: string[] }
 
 /** Reads a job folder of Harbor. Trials without a result are listed as unfinished. Symbolic links are not followed. */
@@ -99,7 +100,7 @@ async function readJson<T>(path: string, shape: z.ZodType<T>): Promise<T | undef
   }
 }
 
-/** Numbers the attempts of each task and setting in the order in which they started. */
+/** Converts trials to rows. The attempts of each task and setting are numbered in the order in which they started. */
 function toRows(jobId: string, jobName: string, recorded: readonly RecordedTrial[]): TrialTableRow[] {
   const attempts = new Map<string, number>()
   const startOf = ({ result }: RecordedTrial): string => `${result.started_at ?? ''} ${result.trial_name}`
@@ -142,7 +143,7 @@ function toRow({ jobId, jobName, attempt, taskDigest }: RowContext, result: Harb
   }
 }
 
-/** Names the setting as in a comparison. Agents without a model are reference settings. */
+/** Builds the id of the setting as in a comparison. The model of agents without a model is `reference`. */
 function toSettingId(result: HarborTrialResult): string {
   const { model, harness, reasoning_level: level } = toSettingParts(result)
   return `${model}|${harness}|${level}`
@@ -168,13 +169,14 @@ function toAgentColumns(result: HarborTrialResult) {
   }
 }
 
+/** Classes of trials that correspond to exceptions of Harbor. */
 const CLASSES: Record<string, string> = {
   AgentTimeoutError: 'agent_timeout',
   NonZeroAgentExitCodeError: 'agent_exit',
   AgentSafetyRefusalError: 'refusal',
 }
 
-/** A trial with a reward counts as scored even if the agent timed out or failed, as in trials of this service. */
+/** Derives state, class and rewards. A trial with a reward is scored even if the agent timed out, as in this service. */
 function toOutcomeColumns({ verifier_result: verdict, exception_info, step_results: steps }: HarborTrialResult) {
   const exception = exception_info ?? steps?.find((step) => step.exception_info)?.exception_info ?? undefined
   const type = exception?.exception_type
@@ -200,17 +202,17 @@ function selectReward(rewards: Record<string, number>): number | undefined {
   return rewards.reward ?? (values.length === 1 ? values[0] : undefined)
 }
 
-/** Subtracts cached tokens from the input tokens, because Harbor includes them there and this service does not. */
+/** Derives times, tokens and cost. Harbor includes cached tokens in the input tokens; this service does not. */
 function toMeasuredColumns(result: HarborTrialResult) {
   const steps = result.step_results?.map((step) => step.agent_result) ?? []
-  const all: z.infer<typeof AgentResult>[] = result.agent_result ? [result.agent_result] : steps
-  const reports = all.filter((report) => report != null)
-  const sum = (numbers: (number | null | undefined)[]): number | null =>
+  const agentResults: z.infer<typeof AgentResult>[] = result.agent_result ? [result.agent_result] : steps
+  const reports = agentResults.filter((report) => report != null)
+  const sumKnown = (numbers: (number | null | undefined)[]): number | null =>
     numbers.some((number) => number != null)
       ? numbers.reduce<number>((total, number) => total + (number ?? 0), 0)
       : null
-  const input = sum(reports.map(({ n_input_tokens: count }) => count))
-  const cached = sum(reports.map(({ n_cache_tokens: count }) => count))
+  const input = sumKnown(reports.map(({ n_input_tokens: count }) => count))
+  const cached = sumKnown(reports.map(({ n_cache_tokens: count }) => count))
   return {
     queue_seconds: null,
     prepare_seconds: toSeconds(result.environment_setup),
@@ -220,9 +222,9 @@ function toMeasuredColumns(result: HarborTrialResult) {
     input_tokens: input === null ? null : input - (cached ?? 0),
     cache_read_tokens: cached,
     cache_write_tokens: null,
-    output_tokens: sum(reports.map(({ n_output_tokens: count }) => count)),
+    output_tokens: sumKnown(reports.map(({ n_output_tokens: count }) => count)),
     reasoning_tokens: null,
-    cost_usd: sum(reports.map(({ cost_usd: cost }) => cost)),
+    cost_usd: sumKnown(reports.map(({ cost_usd: cost }) => cost)),
   }
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { WrongUse } from '../failure.ts'
 
 const LINE_LENGTH_MAX = 64 * 1024 * 1024
-/** A name that is safe as a folder and in an image reference. */
+/** Matches a name that is safe as a folder and in an image reference. */
 const INSTANCE_ID = /^[A-Za-z0-9][\w.-]{0,199}$/
 const IMAGE = /^[a-z0-9][\w.:/@-]{0,499}$/
 
@@ -54,29 +54,29 @@ export type SweInstance = {
 
 /** Yields the rows of a JSONL file. Fails at the first row of another shape, with its line number. */
 export async function* readSweRows(file: string): AsyncGenerator<SweInstance> {
-  let number = 0
+  let lineNumber = 0
   for await (const line of readLines(file)) {
-    number += 1
+    lineNumber += 1
     if (line.trim() === '') continue
-    const location = `${file}:${number}`
+    const location = `${file}:${lineNumber}`
     yield toInstance(parseRow(line, location), location)
   }
 }
 
-/** Yields the lines of a file. Fails at one that is too long before it is read as a whole. */
+/** Yields the lines of a file. Throws at a line that is too long, before all of it is read. */
 async function* readLines(file: string): AsyncGenerator<string> {
   let line = ''
-  let number = 1
+  let lineNumber = 1
   for await (const chunk of createReadStream(file, 'utf8')) {
     const [rest = '', ...nextLines] = String(chunk).split('\n')
     line += rest
     for (const next of nextLines) {
       yield line
-      number += 1
+      lineNumber += 1
       line = next
     }
     if (line.length > LINE_LENGTH_MAX)
-      throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX} characters.`)
+      throw new WrongUse(`${file}:${lineNumber} is longer than ${LINE_LENGTH_MAX} characters.`)
   }
   if (line !== '') yield line
 }
@@ -95,8 +95,7 @@ function parseRow(line: string, location: string): SweRow {
 }
 
 function toInstance(row: SweRow, location: string): SweInstance {
-  // Rows of SWE-smith have no tests: they add a bug to the image, in which an agent could find the patch that reverts
-  // it.
+  // Rows of SWE-smith have no tests. Their images contain an added bug, whose reverting patch an agent could find there.
   if (!row.test_patch) throw new WrongUse(`${location} has no test_patch. Rows of SWE-smith cannot be imported.`)
   return {
     id: row.instance_id,
@@ -112,11 +111,11 @@ function toInstance(row: SweRow, location: string): SweInstance {
   }
 }
 
-/** Images of SWE-bench spell `__` as `_1776_`, because a repository name must not contain two underscores. */
+/** Returns the image of an instance of SWE-bench. Image names have `_1776_` for `__`, which Docker does not allow. */
 const toImage = (id: string): string =>
   `swebench/sweb.eval.x86_64.${id.toLowerCase().replaceAll('__', '_1776_')}:latest`
 
-/** Repositories of SWE-bench whose tests are not run by pytest. */
+/** Test commands of the repositories of SWE-bench that do not use pytest. */
 const TEST_COMMANDS: Record<string, string> = {
   'django/django': './tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1',
   'sphinx-doc/sphinx': 'tox --current-env -epy39 -v --',

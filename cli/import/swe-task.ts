@@ -47,7 +47,7 @@ memory_mb = 4096
 storage_mb = 10240
 `
 
-/** The history is replaced, because the commits of the images contain solutions. */
+/** Builds the Dockerfile. It replaces the git history, because commits in the images contain solutions. */
 const buildDockerfile = ({ image }: SweInstance): string => `FROM ${image}
 WORKDIR ${WORKDIR}
 RUN rm -rf .git && git init --quiet && git add --all && git -c user.name=base -c user.email=base@example.org commit --quiet --message base
@@ -59,7 +59,7 @@ cd ${WORKDIR}
 git apply /solution/solution.patch
 `
 
-/** Test files are reset to the first commit before the test patch is applied, as SWE-bench does. */
+/** Builds the test script. It resets test files to the first commit and applies the test patch, as SWE-bench does. */
 function buildTestScript({ testFiles, testCommand }: SweInstance): string {
   const files = testFiles.map(quoteShell).join(' ')
   return `#!/bin/bash
@@ -78,7 +78,7 @@ python3 /tests/grade.py /logs/verifier/tests.log /tests/expected.json > /logs/ve
 `
 }
 
-/** Reads the reports of pytest, Django and SymPy. Prints 1 if all expected tests passed. */
+/** Script that reads the reports of pytest, Django and SymPy. It prints 1 if all expected tests passed, otherwise 0. */
 const GRADER = `import json
 import re
 import sys

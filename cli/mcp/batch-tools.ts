@@ -2,14 +2,13 @@ import { z } from 'zod'
 import type { BatchRun } from '../../src/batches/schema.ts'
 import { call } from '../../src/platform/http/client.ts'
 import { readArchive } from '../archive.ts'
-import { type BatchParams, contract } from '../batch.ts'
+import { type BatchParams, loadContract } from '../batch.ts'
 import { buildGeneration, type CreateBatchFlags, formatPreview, readOptions } from '../batches-create.ts'
 import { formatBatch, waitForBatch } from '../batches-watch.ts'
 import { WrongUse } from '../failure.ts'
 import { parseRepositoryName } from '../repository.ts'
 import { candidateCounts, repositoryName } from './repository-tools.ts'
-import { defineTool, type McpTool, type ToolContext, type ToolOutput } from './tool.ts'
-import { abortAfter, waitSeconds } from './wait.ts'
+import { abortAfter, defineTool, type McpTool, type ToolContext, type ToolOutput, waitSeconds } from './tool.ts'
 
 export const batchId = z
   .string()
@@ -46,7 +45,7 @@ export const batchTools: McpTool[] = [
       if (author !== undefined) flags.author = author
       if (verifier !== undefined) flags.verifier = verifier
       const generation = buildGeneration(await readOptions({ service, params }), flags)
-      const { createBatch, previewBatch } = await contract()
+      const { createBatch, previewBatch } = await loadContract()
       if (!isConfirmed) {
         const { body } = await call(service, previewBatch, { params, body: { candidateCounts: counts } })
         return {
@@ -77,7 +76,7 @@ export const batchTools: McpTool[] = [
       const params = parseRepositoryName(repository)
       const upload = await readArchive(path, { omitsFolder: false })
       const service = await openService()
-      const { importBatch } = await contract()
+      const { importBatch } = await loadContract()
       const { body } = await call(service, importBatch, { params: { org: service.org, ...params }, upload })
       return describeBatch(body.run, `${body.runId} checks the tasks. Next: wait_for_batch.`)
     },
@@ -94,7 +93,7 @@ export const batchTools: McpTool[] = [
       const ended = await waitForBatch(service, params, abortAfter(seconds, context.signal), (run) =>
         context.progress(formatBatch(run)[0] ?? run.state),
       )
-      const run = ended ?? (await call(service, (await contract()).readBatch, { params })).body
+      const run = ended ?? (await call(service, (await loadContract()).readBatch, { params })).body
       return describeBatch(
         run,
         ended ? `The batch is ${run.state}. Next: list_tasks.` : 'The batch still runs. Wait again.',
@@ -109,7 +108,7 @@ export const batchTools: McpTool[] = [
     input: z.object({ repository: repositoryName, batch: batchId }),
     run: async (context, { repository, batch }) => {
       const { service, params } = await openBatch(context, repository, batch)
-      const { body } = await call(service, (await contract()).cancelBatch, { params })
+      const { body } = await call(service, (await loadContract()).cancelBatch, { params })
       return describeBatch(body, `The batch is ${body.state}.`)
     },
   }),
@@ -120,14 +119,14 @@ export async function openBatch({ openService }: ToolContext, repository: string
   const ref = parseRepositoryName(repository)
   const service = await openService()
   const params = { org: service.org, ...ref }
-  const runId = batch ?? (await findNewest(service, params))
+  const runId = batch ?? (await findNewestBatch(service, params))
   if (runId === undefined)
     throw new WrongUse(`${repository} has no batch. Create one with create_batch or import_tasks.`)
   return { service, params: { ...params, runId } satisfies BatchParams }
 }
 
-async function findNewest(service: Parameters<typeof call>[0], params: Omit<BatchParams, 'runId'>) {
-  const { body } = await call(service, (await contract()).listBatches, { params, query: { limit: 1 } })
+async function findNewestBatch(service: Parameters<typeof call>[0], params: Omit<BatchParams, 'runId'>) {
+  const { body } = await call(service, (await loadContract()).listBatches, { params, query: { limit: 1 } })
   return body.batches[0]?.runId
 }
 

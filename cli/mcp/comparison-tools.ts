@@ -5,16 +5,14 @@ import { call } from '../../src/platform/http/client.ts'
 import { listAnsweredPairs } from '../comparison-answer.ts'
 import { formatQuote } from '../comparison-quote.ts'
 import { formatMarkdown } from '../comparison-reports.ts'
-import { buildRequest, type RequestFlags } from '../comparison-request.ts'
+import { buildRequest, type RequestFlags, warnOfKnownTasks } from '../comparison-request.ts'
 import { openScope, type ScopeClient, type ScopeFlags } from '../comparison-scope.ts'
 import { WrongUse } from '../failure.ts'
-import { warnOfKnownTasks } from '../knowledge-cutoff.ts'
 import type { Service } from '../service.ts'
 import { formatCount } from '../table.ts'
 import { waitForComparison } from '../watch-comparison.ts'
 import { confirm } from './batch-tools.ts'
-import { defineTool, type McpTool, type ToolContext, type ToolOutput } from './tool.ts'
-import { abortAfter, waitSeconds } from './wait.ts'
+import { abortAfter, defineTool, type McpTool, type ToolContext, type ToolOutput, waitSeconds } from './tool.ts'
 
 /** The scope of a comparison. Exactly one of the two must be given. */
 export const scopeInput = {
@@ -117,10 +115,10 @@ export const comparisonTools: McpTool[] = [
       )
       if (ended) return describeAnswer(opened)
       const { body } = await call(service, scope.endpoints.read, { params })
-      const done = body.trials.total - body.trials.queued - body.trials.running
+      const endedTrials = body.trials.total - body.trials.queued - body.trials.running
       return {
-        message: `The comparison is ${body.state}: ${done} of ${body.trials.total} trials. Wait again.`,
-        data: summarise(body),
+        message: `The comparison is ${body.state}: ${endedTrials} of ${body.trials.total} trials. Wait again.`,
+        data: summariseComparison(body),
       }
     },
   }),
@@ -142,7 +140,7 @@ export const comparisonTools: McpTool[] = [
     run: async (context, { comparison, ...given }) => {
       const { service, scope, params } = await openComparison(context, given, comparison)
       const { body } = await call(service, scope.endpoints.cancel, { params })
-      return { message: `Comparison ${body.id} is ${body.state}.`, data: summarise(body) }
+      return { message: `Comparison ${body.id} is ${body.state}.`, data: summariseComparison(body) }
     },
   }),
 ]
@@ -158,7 +156,7 @@ type CompareInput = {
   skipCompleted: boolean
 }
 
-/** Expresses the input as options of `assay compare`, so that both build the same request. */
+/** Converts the input to options of `assay compare`, so that both build the same request. */
 function toFlags({ models, attempts, sandbox, budgetUsd, trialBudgetUsd, skipCompleted }: CompareInput): RequestFlags {
   const flags: RequestFlags = { model: models, configuration: [], attempts: String(attempts), skipCompleted }
   if (sandbox !== undefined) flags.sandbox = sandbox
@@ -174,8 +172,9 @@ async function openToolScope(
   given: ScopeInput & Partial<Pick<CompareInput, 'tasks' | 'limit'>>,
 ): Promise<OpenedScope> {
   const { benchmark, repository, tasks = [], limit } = given
-  if ((benchmark === undefined) === (repository === undefined))
-    throw new WrongUse('Give either a benchmark or a repository.')
+  const hasBenchmark = benchmark !== undefined
+  const hasRepository = repository !== undefined
+  if (hasBenchmark === hasRepository) throw new WrongUse('Give either a benchmark or a repository.')
   const flags: ScopeFlags = { task: tasks }
   if (repository !== undefined) flags.repo = repository
   if (limit !== undefined) flags.limit = String(limit)
@@ -193,12 +192,12 @@ export async function openComparison(
 ): Promise<OpenedComparison> {
   const { service, scope } = await openToolScope(context, given)
   const params = { org: service.org, ...scope.params }
-  const id = comparison ?? (await findNewest(service, scope))
+  const id = comparison ?? (await findNewestComparison(service, scope))
   if (id === undefined) throw new WrongUse('There is no comparison yet. Create one with compare.')
   return { service, scope, params: { ...params, comparisonId: id } }
 }
 
-async function findNewest(service: Service, { endpoints, params }: ScopeClient): Promise<string | undefined> {
+async function findNewestComparison(service: Service, { endpoints, params }: ScopeClient): Promise<string | undefined> {
   const { body } = await call(service, endpoints.list, { params: { org: service.org, ...params }, query: { limit: 1 } })
   return body.evaluations[0]?.id
 }
@@ -218,12 +217,12 @@ async function describeAnswer({ service, scope, params }: OpenedComparison): Pro
         ? [`${formatCount(body.trials.errored, 'trial')} errored and not scored. See list_trials.`]
         : []),
     ],
-    data: { ...summarise(body), answer, pairs: pairs?.map(summarisePair) },
+    data: { ...summariseComparison(body), answer, pairs: pairs?.map(summarisePair) },
     untrusted: reason === undefined ? undefined : { reason },
   }
 }
 
-const summarise = ({ id, state, trials, costUsd, settings, frontier }: Comparison) => ({
+const summariseComparison = ({ id, state, trials, costUsd, settings, frontier }: Comparison) => ({
   comparison: id,
   state,
   trials,

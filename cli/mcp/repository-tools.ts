@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { call, callWithProgress } from '../../src/platform/http/client.ts'
-import { contract as batchContract } from '../batch.ts'
+import { loadContract as loadBatchContract } from '../batch.ts'
 import { formatPreview } from '../batches-create.ts'
 import { parseRepositoryName } from '../repository.ts'
 import { collectPages, type Service } from '../service.ts'
@@ -28,13 +28,13 @@ export const repositoryTools: McpTool[] = [
       const service = await openService()
       const data = await readOverview(service)
       const { repositories, benchmarks, comparisons } = data
-      const found = [
+      const counts = [
         formatCount(repositories.length, 'repository').replace(/ys$/, 'ies'),
         formatCount(benchmarks.length, 'benchmark'),
         formatCount(comparisons.length, 'recent comparison'),
       ]
       return {
-        message: `Workspace ${service.org}: ${found.join(', ')}.`,
+        message: `Workspace ${service.org}: ${counts.join(', ')}.`,
         lines: [
           ...repositories.map(({ repository, visibility }) => `repository ${repository} (${visibility})`),
           ...benchmarks.map(({ benchmark, tasks }) => `benchmark ${benchmark} (${formatCount(tasks, 'task')})`),
@@ -71,9 +71,9 @@ export const repositoryTools: McpTool[] = [
           visibility: isPublic ? 'public' : undefined,
         },
       })
-      const done = status === 201 ? 'is connected' : 'was connected already'
+      const result = status === 201 ? 'is connected' : 'was connected already'
       return {
-        message: `${body.fullName} ${done} (${body.visibility}). Next: scan_repository, or import_tasks.`,
+        message: `${body.fullName} ${result} (${body.visibility}). Next: scan_repository, or import_tasks.`,
         data: { repository: body.fullName, visibility: body.visibility, source: body.source.kind },
       }
     },
@@ -88,7 +88,7 @@ export const repositoryTools: McpTool[] = [
     run: async ({ openService, progress }, { repository, ...counts }) => {
       const params = parseRepositoryName(repository)
       const service = await openService()
-      const { previewBatch } = await batchContract()
+      const { previewBatch } = await loadBatchContract()
       const hasCounts = counts.easy + counts.medium + counts.hard > 0
       const preview = await callWithProgress(
         service,

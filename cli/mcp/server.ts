@@ -30,7 +30,7 @@ const TOOLS: readonly McpTool[] = [
 type McpServerOptions = {
   shell: Shell
   openService: () => Promise<Service>
-  /** The client runs on this machine as the same user. */
+  /** True if the client runs on this machine as the same user, so that tools may read its files. */
   isLocal: boolean
 }
 
@@ -43,11 +43,11 @@ export function buildMcpServer({ shell, openService, isLocal }: McpServerOptions
       name,
       { title, description, inputSchema: input.strict(), annotations: annotate(tool) },
       (given: unknown, { signal, sendNotification, _meta }) => {
-        let reported = 0
+        let reportCount = 0
         const progress: ToolContext['progress'] = (message) => {
           if (_meta?.progressToken === undefined) return
-          reported += 1
-          const params = { progressToken: _meta.progressToken, progress: reported, message }
+          reportCount += 1
+          const params = { progressToken: _meta.progressToken, progress: reportCount, message }
           // A client that has disconnected needs no progress.
           sendNotification({ method: 'notifications/progress', params }).catch(() => {})
         }
@@ -66,7 +66,7 @@ const annotate = ({ effect }: McpTool) => ({
 
 type ErrorReply = { isError: true; content: { type: 'text'; text: string }[] }
 
-/** Returns an error that the model can act on. Bugs look the same; the client decides what to do. */
+/** Returns an error as a reply that the model can act on. */
 function toErrorReply(error: unknown): ErrorReply {
   const output =
     error instanceof ProblemReceived
@@ -75,7 +75,7 @@ function toErrorReply(error: unknown): ErrorReply {
   return { isError: true, content: toReply(output).content }
 }
 
-/** Details of a problem may quote names of a dataset, a task or a repository. */
+/** Describes a problem. Its details are untrusted: they may quote names of a dataset, a task or a repository. */
 function describeProblem({ problem: { detail, code, retryable, errors = [] } }: ProblemReceived): ToolOutput {
   const fields = errors.map(({ pointer, message }) => `${pointer}: ${message}`)
   return {

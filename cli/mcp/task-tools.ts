@@ -47,11 +47,11 @@ export const taskTools: McpTool[] = [
     input: z.object({ repository: repositoryName, batch: batchId, task: z.string().max(100).describe('Task id') }),
     run: async (context, { repository, batch, task }) => {
       const { service, params } = await openBatch(context, repository, batch)
-      const found = await readTask(service, params, task)
-      const page = await buildPage(context.shell, service, params, found)
+      const detail = await readTask(service, params, task)
+      const page = await buildPage(context.shell, service, params, detail)
       return {
-        message: `Task ${found.taskId} is ${formatTaskState(found)}. Decision: ${found.decision ?? 'none'}. Next: decide_tasks.`,
-        data: { batch: params.runId, ...toSummary(found) },
+        message: `Task ${detail.taskId} is ${formatTaskState(detail)}. Decision: ${detail.decision ?? 'none'}. Next: decide_tasks.`,
+        data: { batch: params.runId, ...toSummary(detail) },
         untrusted: { task: page.join('\n') },
       }
     },

@@ -14,7 +14,8 @@ export const readMachine = (shell: Shell): SetupMachine => ({
 })
 
 export function isInstalled(shell: Shell, { commands, files = [], probe }: SystemPart): boolean {
-  if (!commands.some((command) => isOnPath(shell, command)) && globSync([...files]).length === 0) return false
+  const isPresent = commands.some((command) => isOnPath(shell, command)) || globSync([...files]).length > 0
+  if (!isPresent) return false
   return probe === undefined || runCommand(probe, 'ignore')
 }
 
@@ -30,6 +31,6 @@ export function isOnPath({ env }: Shell, command: string): boolean {
   })
 }
 
-/** Returns true if the command exits with 0. */
+/** Runs a command. Returns true if it exits with 0. */
 export const runCommand = ([program, ...args]: SetupCommand, stdio: 'ignore' | 'inherit'): boolean =>
   spawnSync(program, args, { stdio: ['ignore', stdio, stdio] }).status === 0

@@ -1,6 +1,6 @@
 export type SystemPackageManager = 'apt-get' | 'dnf' | 'apk' | 'pacman' | 'brew'
 
-/** A system dependency. */
+/** A program that Assay uses and that a package manager of the system can install. */
 export type SystemPart = {
   name: string
   /** Purpose of the dependency. */
@@ -16,7 +16,8 @@ export type SystemPart = {
   isForTests?: true
 }
 
-const everywhere = (name: string): SystemPart['packages'] => ({
+/** Returns packages that have the same name for all package managers of Linux. */
+const toLinuxPackages = (name: string): SystemPart['packages'] => ({
   'apt-get': [name],
   dnf: [name],
   apk: [name],
@@ -28,7 +29,7 @@ export const SYSTEM_PARTS: readonly SystemPart[] = [
     name: 'git',
     use: 'repositories',
     commands: ['git'],
-    packages: { ...everywhere('git'), brew: ['git'] },
+    packages: { ...toLinuxPackages('git'), brew: ['git'] },
   },
   {
     name: 'postgres',
@@ -68,13 +69,13 @@ export const SYSTEM_PARTS: readonly SystemPart[] = [
     name: 'buildah',
     use: 'images for sandboxes without a daemon',
     commands: ['buildah'],
-    packages: everywhere('buildah'),
+    packages: toLinuxPackages('buildah'),
   },
   {
     name: 'runc',
     use: 'sandboxes without a daemon',
     commands: ['runc'],
-    packages: everywhere('runc'),
+    packages: toLinuxPackages('runc'),
   },
   {
     name: 'ip',
@@ -86,7 +87,7 @@ export const SYSTEM_PARTS: readonly SystemPart[] = [
     name: 'bwrap',
     use: 'sandboxes without a daemon, the fastest to start',
     commands: ['bwrap'],
-    packages: everywhere('bubblewrap'),
+    packages: toLinuxPackages('bubblewrap'),
   },
   {
     name: 'debootstrap',
@@ -106,7 +107,7 @@ export const SYSTEM_PARTS: readonly SystemPart[] = [
     name: 'chromium',
     use: 'tests in a browser',
     commands: ['chromium', 'chromium-browser', 'google-chrome'],
-    packages: everywhere('chromium'),
+    packages: toLinuxPackages('chromium'),
     isForTests: true,
   },
 ]

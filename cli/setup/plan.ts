@@ -4,14 +4,15 @@ export type SetupCommand = readonly [program: string, ...args: string[]]
 export type SetupMachine = { manager: SystemPackageManager | undefined; isRoot: boolean; hasSudo: boolean }
 type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
-export function planInstallation(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
+/** Plans the commands that install parts, or returns why they cannot be installed. */
+export function planInstallation(parts: readonly SystemPart[], machine: SetupMachine): SetupPlan {
   const { manager, isRoot, hasSudo } = machine
-  if (!manager) return { refusal: `No supported package manager found. Install by hand: ${joinPartNames(wanted)}.` }
-  const unpackaged = wanted.filter((part) => !part.packages[manager])
+  if (!manager) return { refusal: `No supported package manager found. Install by hand: ${joinPartNames(parts)}.` }
+  const unpackaged = parts.filter((part) => !part.packages[manager])
   if (unpackaged.length > 0) {
     return { refusal: `${manager} has no known package for: ${joinPartNames(unpackaged)}. Install by hand.` }
   }
-  const packages = wanted.flatMap((part) => part.packages[manager] ?? [])
+  const packages = parts.flatMap((part) => part.packages[manager] ?? [])
   const commands = buildInstallCommands(manager, packages, machine)
   if (isRoot || hasSudo || manager === 'brew') return { commands }
   return { refusal: ['Run this as root:', ...formatCommands(commands)].join('\n') }
