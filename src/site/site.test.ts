@@ -193,7 +193,9 @@ test('an error of the service is a page that names the request to report', () =>
     code: 'internal_error',
     requestId: 'request-7',
   })
-  expect(toText(text)).toContain('This is an error of the service. Try again. If the error persists, send the request id below')
+  expect(toText(text)).toContain(
+    'This is an error of the service. Try again. If the error persists, send the request id below',
+  )
   expect(toText(text)).toContain('Request request-7')
   expect(headers['cache-control']).toBe('no-store')
 })
