@@ -12,6 +12,7 @@ import { call, download } from '../src/platform/http/client.ts'
 import { type BatchParams, listTasks, loadContract, openBatch, requireTasks } from './batch.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
+import { requireFileName } from './paths.ts'
 import { REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
@@ -108,6 +109,7 @@ async function exportTasks(
     ids.length > 0 ? requireTasks(tasks, ids) : tasks.filter((task) => isExported(task, flags.ready === true))
   if (chosenTasks.length === 0)
     throw new WrongUse('No task of this batch is approved. Use --ready to export all tasks that are ready.')
+  for (const { taskId } of chosen) requireFileName(taskId)
   const folders: string[] = []
   for (const { taskId } of chosenTasks)
     folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
@@ -136,6 +138,10 @@ async function exportTask(service: Service, params: BatchParams, taskId: string,
   const { bytes } = await download(service, readBatchTaskArchive, { params: { ...params, taskId } })
   const { extract } = await import('tar')
   await mkdir(folder, { recursive: true })
-  await pipeline(Readable.from([bytes]), extract({ cwd: folder, strict: true }))
+  // The archive comes from a service that may be hostile: no owners, and no programs that run with their owner's rights.
+  const onReadEntry = (entry: { mode?: number | undefined }) => {
+    if (entry.mode !== undefined) entry.mode &= 0o777
+  }
+  await pipeline(Readable.from([bytes]), extract({ cwd: folder, strict: true, preserveOwner: false, onReadEntry }))
   return folder
 }

@@ -14,7 +14,7 @@ import { forEachConcurrently, forEachTrial, readTrialTexts } from './export/tria
 import { type TrialTableRow, toTrialRows } from './export/trial-rows.ts'
 import { writeParquet, writeSqlite } from './export/trial-tables.ts'
 import { WrongUse } from './failure.ts'
-import { writeNewPath } from './paths.ts'
+import { requireFileName, writeNewPath } from './paths.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { formatCount } from './table.ts'
@@ -135,6 +135,7 @@ async function writePages(shell: Shell, service: Service, scoped: ScopedComparis
   const { body: comparison } = await call(service, endpoints.read, { params })
   const { body: matrix } = await call(service, endpoints.matrix, { params })
   const trials = await listTrials(service, scoped, {}, TRIAL_PAGES_MAX)
+  for (const { id } of trials) requireFileName(id)
   const pairs = await listPairs(service, scoped)
   await writeFile(join(folder, 'style.css'), await readStylesheet())
   const pairFiles = await writePairs(service, scoped, { comparison, pairs, trials, folder })

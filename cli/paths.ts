@@ -33,3 +33,14 @@ export async function writeNewPath(path: string, write: (temporaryPath: string) 
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/**
+ * Returns a name that comes from a service as the name of a file. The service may be hostile: a name with a folder in it
+ * could lead out of the folder that the user chose, by itself or through a link in an archive.
+ */
+export function requireFileName(name: string): string {
+  if (!/^\.{0,2}$|[/\\\0]/.test(name)) return name
+  throw new Error(
+    `The service sent a name that is not a file name: ${JSON.stringify(name)}. Nothing was written there.`,
+  )
+}

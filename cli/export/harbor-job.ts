@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Comparison, ComparisonSetting, ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import type { TrialTexts } from '../../web/export/trial-page.ts'
+import { requireFileName } from '../paths.ts'
 import type { Shell } from '../shell.ts'
 import { parseAtifSteps } from './atif.ts'
 import { forEachTrial } from './trial-files.ts'
@@ -62,7 +63,7 @@ const writeJson = (path: string, value: unknown): Promise<void> =>
 function toTrialName({ id, task }: ComparisonTrial): string {
   const name = task.name.split('/').at(-1) ?? ''
   const safeName = name.replaceAll(/[^\w.-]+/g, '-').slice(0, NAME_LENGTH_MAX)
-  return `${safeName}__${id}`
+  return requireFileName(`${safeName}__${id}`)
 }
 
 function buildJobConfig(comparison: Comparison, trials: readonly ComparisonTrial[]) {

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Comparison, ComparisonSetting, ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import type { TrialTexts } from '../../web/export/trial-page.ts'
+import { requireFileName } from '../paths.ts'
 import { type AtifStep, parseAtifSteps, toText } from './atif.ts'
 import { formatScope } from './trial-rows.ts'
 
@@ -32,7 +33,7 @@ export async function writeInspectLogs(
 /** Returns the name of a log. It begins with the time, by which Inspect sorts logs. */
 function toLogName({ createdAt }: Comparison, setting: ComparisonSetting): string {
   const time = createdAt.replace(/\.\d+Z$/, '').replaceAll(':', '-')
-  return `${time}_${setting.id.replaceAll(/[^\w.@-]+/g, '-')}.json`
+  return requireFileName(`${time}_${setting.id.replaceAll(/[^\w.@-]+/g, '-')}.json`)
 }
 
 function buildInspectLog(

@@ -267,7 +267,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/fingerprint.ts', code: 'textCache.set(result, text)', replacement: ';', reason: CACHE },
   {
     file: 'src/gateway/verdict.ts',
-    line: 'isExcuse(failure, isLastAttempt)',
+    lineText: 'isExcuse(failure, isLastAttempt)',
     code: 'failure !== null',
     replacement: 'true',
     reason: 'Null is no excuse; the condition is for the compiler.',
@@ -286,14 +286,14 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/gateway/verdict.ts',
-    line: "failure === 'price'",
+    lineText: "failure === 'price'",
     code: 'failure !== null',
     replacement: 'true',
     reason: 'Null is not a kind of failure; the condition is for the compiler.',
   },
   {
     file: 'src/statistics/answer.ts',
-    line: 'leader.mean === 0',
+    lineText: 'leader.mean === 0',
     code: 'visibleDifference === undefined',
     replacement: 'false',
     reason: 'Two candidates have a visible difference; the condition is for the compiler.',
