@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ClientOptions, call, ProblemReceived } from '../src/platform/http/client.ts'
+import { type ClientOptions, call, ProblemReceived, ServiceUnreachable } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import type { Shell } from './shell.ts'
@@ -81,6 +81,7 @@ export async function collectPages<Item>(
     const limit = Math.min(PAGE_SIZE, itemsMax - items.length)
     const page = await readPage(cursor ? { limit, cursor } : { limit })
     items.push(...page.items)
+    if (page.nextCursor && page.nextCursor === cursor) throw new ServiceUnreachable('The service repeats a page.')
     cursor = page.nextCursor
   } while (cursor && items.length < itemsMax)
   return { items, nextCursor: cursor }

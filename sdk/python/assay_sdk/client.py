@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterator, Optional
 
 from .operations_gen import BatchRun, Comparison, Operations
+from .transport import AssayUnreachable
 
 
 class Assay(Operations):
@@ -19,9 +20,12 @@ class Assay(Operations):
         while True:
             page = method(*args, **query, cursor=cursor)
             yield page
-            cursor = page.get("nextCursor")
-            if not cursor:
+            following = page.get("nextCursor")
+            if not following:
                 return
+            if following == cursor:
+                raise AssayUnreachable("The service repeats a page.")
+            cursor = following
 
     def wait_for_comparison(
         self,

@@ -14,13 +14,17 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 FIRST_DELAY_SECONDS = 0.25
 DELAY_MAX_SECONDS = 30.0
 OUTAGES = (502, 503, 504)
+REDIRECTS = (301, 302, 303, 307, 308)
+# Maximum size of an answer that is kept in memory, and of an event.
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+EVENT_BYTES_MAX = 16 * 1024 * 1024
 
 
 class AssayProblem(Exception):
     """The service responded with a problem. ``code`` is stable."""
 
     def __init__(self, problem: Dict[str, Any]) -> None:
-        super().__init__(f"{problem.get('detail')} ({problem.get('code')})")
+        super().__init__(_to_printable(f"{problem.get('detail')} ({problem.get('code')})"))
         self.problem = problem
         self.code: str = problem.get("code", "")
         self.status: int = problem.get("status", 0)
@@ -49,11 +53,11 @@ class Transport:
 
     def _json(self, method: str, path: str, **options: Any) -> Any:
         with self._send(method, path, **options) as response:
-            return json.loads(response.read() or b"null")
+            return _parse_json(self._url, response)
 
     def _none(self, method: str, path: str, **options: Any) -> None:
         with self._send(method, path, **options) as response:
-            response.read()
+            response.read(ANSWER_BYTES_MAX)
 
     def _file(self, method: str, path: str, **options: Any) -> bytes:
         with self._send(method, path, **options) as response:
@@ -106,6 +110,8 @@ class Transport:
 
     def _build_url(self, path: str, params: Optional[Dict[str, str]], query: Optional[Dict[str, Any]]) -> str:
         for name, value in (params or {}).items():
+            if value in ("", ".", ".."):  # URLs drop such segments, which would lead to another operation
+                raise ValueError(f"{value!r} is not a valid name ({name}).")
             path = path.replace("{" + name + "}", urllib.parse.quote(value, safe=""))
         pairs = [
             (name, each)
@@ -119,8 +125,13 @@ class Transport:
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             try:
-                return urllib.request.urlopen(request, timeout=self._timeout)
+                return _OPENER.open(request, timeout=self._timeout)
             except urllib.error.HTTPError as error:
+                if error.code in REDIRECTS:
+                    error.close()
+                    raise AssayUnreachable(
+                        f"{self._url} redirects to another address. Use the address of the service itself."
+                    ) from None
                 # A rate limit refuses before anything happens, so every request is repeated after it.
                 may_retry = error.code == 429 or (is_repeatable and error.code in OUTAGES)
                 if is_last or not may_retry:
@@ -135,6 +146,33 @@ class Transport:
         raise AssertionError("unreachable")
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the other address would receive the key, and the body, which may contain secrets."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def _to_printable(text: str) -> str:
+    """Replaces characters that control a terminal or reorder a line. Problems quote names that others have chosen."""
+    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+
+
+def _parse_json(url: str, response: Any) -> Any:
+    content = response.read(ANSWER_BYTES_MAX + 1)
+    if len(content) > ANSWER_BYTES_MAX:
+        raise AssayUnreachable(f"{url} sent an answer that is too large. Check the address.")
+    try:
+        return json.loads(content or b"null")
+    except (ValueError, RecursionError):
+        raise AssayUnreachable(
+            f"{url} does not seem to be Assay: its answer is not JSON. Check the address."
+        ) from None
+
+
 def _delay(attempt: int, retry_after: Optional[str]) -> float:
     if retry_after is not None and retry_after.isdigit():
         return min(float(retry_after), DELAY_MAX_SECONDS)
@@ -144,21 +182,27 @@ def _delay(attempt: int, retry_after: Optional[str]) -> float:
 def _to_error(url: str, error: urllib.error.HTTPError) -> Exception:
     with error:
         if error.headers.get_content_type() == "application/problem+json":
-            return AssayProblem(json.loads(error.read()))
+            problem = _parse_json(url, error)
+            if isinstance(problem, dict):
+                return AssayProblem(problem)
     return AssayUnreachable(f"{url} responded with {error.code}, but it does not seem to be Assay. Check the address.")
 
 
 def _parse_events(response: HTTPResponse) -> Iterator[Event]:
     name, event_id = "message", None
     lines: List[str] = []
-    for raw in response:
+    room = EVENT_BYTES_MAX
+    for raw in iter(lambda: response.readline(room + 1), b""):
+        room -= len(raw)
+        if room < 0:
+            raise AssayUnreachable("The service sent an event that is too large.")
         line = raw.decode().rstrip("\r\n")
         field, _, value = line.partition(":")
         value = value[1:] if value.startswith(" ") else value
         if line == "":
             if lines:
                 yield Event(name, json.loads("\n".join(lines)), event_id)
-            name, lines, event_id = "message", [], None
+            name, lines, event_id, room = "message", [], None, EVENT_BYTES_MAX
         elif field == "data":
             lines.append(value)
         elif field == "event":

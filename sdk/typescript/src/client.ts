@@ -36,7 +36,7 @@ export class AssayProblem extends Error {
   readonly problem: Problem
 
   constructor(problem: Problem) {
-    super(`${problem.detail} (${problem.code})`)
+    super(toPrintable(`${problem.detail} (${problem.code})`))
     this.problem = problem
   }
 }
@@ -66,9 +66,9 @@ export class Assay {
 
   /** Calls an operation and returns the body of its response. Throws `AssayProblem` if the service refuses. */
   async call<Id extends IdOf<'json' | 'none'>>(id: Id, ...[input]: InputOf<Id>): Promise<Operations[Id]['response']> {
-    const response = await this.#send(id, input)
-    const text = await response.text()
-    return text === '' ? undefined : JSON.parse(text)
+    const { url } = this.#options
+    const text = await readText(url, await this.#send(id, input))
+    return text === '' ? undefined : parseJson(url, text)
   }
 
   /** Downloads a file. */
@@ -83,7 +83,9 @@ export class Assay {
       const { query, ...rest } = (input ?? {}) as AnyInput
       const page = await this.call(id, ...([{ ...rest, query: { ...query, cursor: cursor ?? undefined } }] as never))
       yield page
-      cursor = (page as { nextCursor?: string | null }).nextCursor
+      const { nextCursor } = page as { nextCursor?: string | null }
+      if (nextCursor && nextCursor === cursor) throw new AssayUnreachable(`${this.#options.url} repeats a page.`)
+      cursor = nextCursor
     } while (cursor)
   }
 
@@ -145,6 +147,7 @@ export class Assay {
       headers: { ...buildHeaders(operation, input, key), ...headers },
       body: input.upload ?? (input.body === undefined ? null : JSON.stringify(input.body)),
       signal: signal ?? null,
+      redirect: 'manual' as const,
     }
     const isRepeatable = operation.method === 'GET' || operation.method === 'PUT' || operation.creates === true
     const response = await requestWithRetries(
@@ -154,8 +157,43 @@ export class Assay {
       this.#options,
     )
     if (!response) throw new AssayUnreachable(`No response from ${url}. Is the service running there?`)
+    if (isRedirect(response))
+      throw new AssayUnreachable(`${url} redirects to another address. Use the address of the service itself.`)
     if (response.status < 400) return response
     throw await toError(url, response)
+  }
+}
+
+/** Redirects are not followed: the other address would receive the body, which may contain secrets. */
+const isRedirect = ({ status, type }: Response): boolean =>
+  type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)
+
+/** Replaces characters that control a terminal or reorder a line. Problems quote names that others have chosen. */
+const toPrintable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
+
+/** Maximum size of an answer that is kept in memory. A small compressed answer may unpack to gigabytes. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+
+async function readText(url: string, { body }: Response): Promise<string> {
+  if (!body) return ''
+  const reader = body.getReader()
+  const chunks: Uint8Array<ArrayBuffer>[] = []
+  let bytes = 0
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    chunks.push(read.value as Uint8Array<ArrayBuffer>)
+    bytes += read.value.length
+    if (bytes <= ANSWER_BYTES_MAX) continue
+    await reader.cancel()
+    throw new AssayUnreachable(`${url} sent an answer that is too large. Check the address.`)
+  }
+  return new Blob(chunks).text()
+}
+
+function parseJson(url: string, text: string) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new AssayUnreachable(`${url} does not seem to be Assay: its answer is not JSON. Check the address.`)
   }
 }
 
@@ -176,7 +214,7 @@ const buildHeaders = (
 
 function buildUrl(base: string, path: string, { params = {}, query = {} }: AnyInput): URL {
   const url = new URL(
-    path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? '')),
+    path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => encodeSegment(name, params[name])),
     base,
   )
   for (const [name, value] of Object.entries(query))
@@ -184,9 +222,15 @@ function buildUrl(base: string, path: string, { params = {}, query = {} }: AnyIn
   return url
 }
 
+/** Encodes a path parameter. URLs drop segments of dots, so that such a name would lead to another operation. */
+function encodeSegment(name: string, value = ''): string {
+  if (!/^\.{0,2}$/.test(value)) return encodeURIComponent(value)
+  throw new TypeError(`"${value}" is not a valid name (${name}).`)
+}
+
 async function toError(url: string, response: Response): Promise<Error> {
   const isProblem = response.headers.get('content-type')?.startsWith('application/problem+json')
-  if (isProblem) return new AssayProblem((await response.json()) as Problem)
+  if (isProblem) return new AssayProblem(parseJson(url, await readText(url, response)) as Problem)
   return new AssayUnreachable(
     `${url} responded with ${response.status}, but it does not seem to be Assay. Check the address.`,
   )

@@ -1,6 +1,9 @@
 /** A server-sent event. `data` is parsed JSON. */
 export type ServerSentEvent = { event: string; data: unknown; id: string | undefined }
 
+/** Maximum length of an event, so that an endless one does not take all memory. */
+const EVENT_LENGTH_MAX = 16 * 1024 * 1024
+
 /**
  * Yields the events of a response as they arrive, until it ends or the connection is lost. Comments, which keep the
  * connection open, are skipped.
@@ -15,7 +18,7 @@ export async function* readServerSentEvents(
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       const blocks = `${rest}${read.value}`.split(/\r?\n\r?\n/)
-      rest = blocks.pop() ?? ''
+      rest = requireShort(blocks.pop() ?? '')
       for (const block of blocks) yield* parseBlock(block)
     }
   } catch (error) {
@@ -24,6 +27,11 @@ export async function* readServerSentEvents(
   } finally {
     await reader.cancel().catch(() => {})
   }
+}
+
+function requireShort(text: string): string {
+  if (text.length <= EVENT_LENGTH_MAX) return text
+  throw new Error('The service sent an event that is too large.')
 }
 
 function* parseBlock(block: string): Generator<ServerSentEvent> {

@@ -43,7 +43,7 @@ export async function call<const E extends Endpoint>(
   input: CallInput<E> = {},
 ): Promise<Reply<E>> {
   const response = await send(options, endpoint, input, { accept: 'application/json' })
-  const text = await response.text()
+  const text = await readText(options.url, response)
   if (response.status < 400)
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) } as Reply<E>
   throw toError(options.url, response, text)
@@ -68,7 +68,7 @@ export async function openDownload<const E extends Endpoint & { download: true }
   signal?: AbortSignal,
 ): Promise<Response> {
   const response = await send(options, endpoint, input, { accept: '*/*', signal })
-  if (response.status >= 400) throw toError(options.url, response, await response.text())
+  if (response.status >= 400) throw toError(options.url, response, await readText(options.url, response))
   return response
 }
 
@@ -80,7 +80,8 @@ export async function callWithProgress<const E extends Endpoint & { progress: z.
   onProgress: (progress: Progress<E>) => void,
 ): Promise<Reply<E>['body']> {
   const response = await send(options, endpoint, input, { accept: 'text/event-stream' })
-  if (response.status >= 400 || !response.body) throw toError(options.url, response, await response.text())
+  if (response.status >= 400 || !response.body)
+    throw toError(options.url, response, await readText(options.url, response))
   for await (const { event, data } of readEvents(response.body)) {
     if (event === 'progress') onProgress(JSON.parse(data))
     if (event === 'problem') throw new ProblemReceived(JSON.parse(data))
@@ -104,7 +105,8 @@ export async function* streamEvents<const E extends Endpoint & { events: Record<
   const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
   try {
     const response = await send(options, endpoint, input, { accept: 'text/event-stream', headers, signal })
-    if (response.status >= 400 || !response.body) throw toError(options.url, response, await response.text())
+    if (response.status >= 400 || !response.body)
+      throw toError(options.url, response, await readText(options.url, response))
     for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
   } catch (error) {
     if (!signal.aborted)
@@ -126,13 +128,40 @@ export function toError(url: string, response: Response, text: string): Error {
   )
 }
 
+/** Maximum size of an answer that is kept in memory. A small compressed answer may unpack to gigabytes. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+
+/** Maximum length of an event. */
+const EVENT_LENGTH_MAX = 16 * 1024 * 1024
+
+async function readText(url: string, { body }: Response): Promise<string> {
+  if (!body) return ''
+  const reader = body.getReader()
+  const chunks: Uint8Array<ArrayBuffer>[] = []
+  let bytes = 0
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    chunks.push(read.value)
+    bytes += read.value.length
+    if (bytes <= ANSWER_BYTES_MAX) continue
+    await reader.cancel()
+    throw new ServiceUnreachable(`${url} sent an answer that is too large. Check the address.`)
+  }
+  return new Blob(chunks).text()
+}
+
 export function buildUrl(base: string, endpoint: Endpoint, input: CallInput<Endpoint>): URL {
   const params: Record<string, string> = input.params ?? {}
-  const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? ''))
+  const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeSegment(name, params[name]))
   const url = new URL(path, base)
   for (const [name, value] of Object.entries(input.query ?? {}))
     for (const each of [value].flat()) if (each !== undefined) url.searchParams.append(name, String(each))
   return url
+}
+
+/** Encodes a path parameter. URLs drop segments of dots, so that such a name would lead to another operation. */
+function encodeSegment(name: string, value = ''): string {
+  if (!/^\.{0,2}$/.test(value)) return encodeURIComponent(value)
+  throw new Error(`"${value}" is not a valid name (${name}).`)
 }
 
 type SendOptions = { accept: string; headers?: Record<string, string>; signal?: AbortSignal | undefined }
@@ -143,8 +172,10 @@ async function send(
   input: CallInput<Endpoint>,
   { accept, headers, signal }: SendOptions,
 ): Promise<Response> {
+  const url = buildUrl(options.url, endpoint, input)
+  let response: Response
   try {
-    return await (options.fetch ?? fetch)(buildUrl(options.url, endpoint, input), {
+    response = await (options.fetch ?? fetch)(url, {
       method: endpoint.method,
       headers: {
         accept,
@@ -155,12 +186,19 @@ async function send(
       },
       signal: signal ?? null,
       body: toBody(input),
+      redirect: 'manual',
     })
   } catch (error) {
     if (signal?.aborted) throw error
     throw new ServiceUnreachable(`No response from ${options.url}. Is the service running there?`, { cause: error })
   }
+  if (!isRedirect(response)) return response
+  throw new ServiceUnreachable(`${options.url} redirects to another address. Use the address of the service itself.`)
 }
+
+/** Redirects are not followed: the other address would receive the body, which may contain secrets. */
+const isRedirect = ({ status, type }: Response): boolean =>
+  type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)
 
 function buildContentType({ upload }: Endpoint, { body }: CallInput<Endpoint>): Record<string, string> {
   if (upload) return { 'content-type': upload.mediaType }
@@ -176,7 +214,9 @@ type RawEvent = { event: string; data: string; id: string | undefined }
 
 /** Yields server-sent events as they arrive. Comments, which only keep the connection open, are skipped. */
 export async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<RawEvent> {
-  const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+  const events = body
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream({ maxBufferSize: EVENT_LENGTH_MAX }))
   // A reader is used, because not every browser can iterate over a stream.
   const reader = events.getReader()
   try {
