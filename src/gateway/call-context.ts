@@ -5,6 +5,7 @@ import type { Log } from '../platform/log.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { OpenStream } from '../platform/outbound/open-stream.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
+import type { AnswerPacer } from './answer-pace.ts'
 import type { CallRecord } from './call-bodies.ts'
 import type { ClientResponse } from './client-response.ts'
 import type { CallSlot, GrantLimiter } from './grants.ts'
@@ -47,6 +48,7 @@ export type GatewayRuntime = GatewayDeps & {
   gatewayId: string
   options: GatewayOptions
   limiter: GrantLimiter
+  pacer: AnswerPacer
   inputMemory: InputMemory
   /** Timeouts of all open calls. */
   openTimeouts: Set<CallTimeouts>

@@ -115,7 +115,8 @@ async function relayAnswer(
   const { estimate, call, record } = prepared
   const tap = openUsageTap(wire, answer.headers, runtime.options.answerEvents)
   client.begin(answer.status, filterResponseHeaders(answer.headers), tap.isStream ? 'stream' : 'whole')
-  const relayed = await relayBody(answer.body, { client, tap, timeouts }, runtime.options, record?.push)
+  const pace = (bytes: number) => runtime.pacer.pace(context.grant.workspaceId, bytes, timeouts.signal)
+  const relayed = await relayBody(answer.body, { client, tap, timeouts, pace }, runtime.options, record?.push)
   const { wasCut, stalledMs } = relayed
   const facts = collectFacts(relayed.firstByteAt)
   const tapped = await tap.finish()
@@ -145,13 +146,21 @@ function warnAboutCappedUsage(
 /** `stalledMs`: the longest time that the client left the answer unread. */
 type RelayResult = { wasCut: boolean; firstByteAt: number | null; stalledMs: number }
 
+type RelayContext = {
+  client: ClientResponse
+  tap: UsageTap
+  timeouts: CallTimeouts
+  /** Waits until more may be read, after this many bytes. */
+  pace: (bytes: number) => Promise<void> | undefined
+}
+
 /**
  * Relays a response body chunk by chunk. If the client leaves, the body is read on for a while, because the usage comes
  * at the end. The caller ends the client's response.
  */
 async function relayBody(
   body: Readable,
-  { client, tap, timeouts }: { client: ClientResponse; tap: UsageTap; timeouts: CallTimeouts },
+  { client, tap, timeouts, pace }: RelayContext,
   options: Pick<GatewayOptions, 'drainBytes' | 'answerBytes'>,
   onChunk?: (chunk: Uint8Array) => void,
 ): Promise<RelayResult> {
@@ -171,6 +180,7 @@ async function relayBody(
       if (client.isGone()) drainBytesLeft -= chunk.length
       else stalledMs = Math.max(stalledMs, await measureWaitMs(client.write(chunk)))
       if (drainBytesLeft < 0) timeouts.abort('drain')
+      await pace(chunk.length)
     }
   } catch {
     return { wasCut: true, firstByteAt, stalledMs }

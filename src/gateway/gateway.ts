@@ -4,6 +4,7 @@ import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { newId } from '../platform/ids.ts'
 import { handleInSequence, toListeningUrl } from '../platform/listen.ts'
+import { createAnswerPacer } from './answer-pace.ts'
 import { makeCall } from './call.ts'
 import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context.ts'
 import { type ClientResponse, wrapResponse } from './client-response.ts'
@@ -47,6 +48,7 @@ export async function startGateway(
     gatewayId: newId(),
     options,
     limiter: createGrantLimiter(options),
+    pacer: createAnswerPacer(options),
     inputMemory: openInputMemory(),
     openTimeouts: new Set(),
   }

@@ -17,6 +17,10 @@ export type GatewayOptions = {
   answerEvents: number
   /** Maximum decompressed size of one answer. */
   answerBytes: number
+  /** Bytes of answers that are read for one workspace in a second, once the burst is used up. */
+  answerBytesPerSecond: number
+  /** Bytes of answers of one workspace that are read without a pause. */
+  answerBurstBytes: number
   /** Maximum decompressed size of one request. */
   requestBytes: number
   /** Maximum number of concurrent calls of a grant. */
@@ -45,6 +49,8 @@ export const DEFAULT_OPTIONS: GatewayOptions = {
   drainBytes: 64 * MIB,
   answerEvents: 1_000_000,
   answerBytes: 256 * MIB,
+  answerBytesPerSecond: 4 * MIB,
+  answerBurstBytes: 8 * MIB,
   requestBytes: 32 * MIB,
   callsAtOnce: 64,
   requestBytesAtOnce: 96 * MIB,
