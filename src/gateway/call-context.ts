@@ -5,6 +5,7 @@ import type { Log } from '../platform/log.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { OpenStream } from '../platform/outbound/open-stream.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
+import type { AbandonedCalls } from './abandoned-calls.ts'
 import type { AnswerPacer } from './answer-pace.ts'
 import type { CallRecord } from './call-bodies.ts'
 import type { ClientResponse } from './client-response.ts'
@@ -49,6 +50,7 @@ export type GatewayRuntime = GatewayDeps & {
   options: GatewayOptions
   limiter: GrantLimiter
   pacer: AnswerPacer
+  abandoned: AbandonedCalls
   inputMemory: InputMemory
   /** Timeouts of all open calls. */
   openTimeouts: Set<CallTimeouts>

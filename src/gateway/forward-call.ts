@@ -8,7 +8,15 @@ import type { FailureKind, Settlement } from './ledger.ts'
 import type { GatewayOptions } from './options.ts'
 import { CREDENTIAL_REFUSED, REQUEST_REFUSED, TIMED_OUT, UNREACHABLE } from './problems.ts'
 import { readProviderMessage, toStorableMessage } from './provider-message.ts'
-import { type Attribution, type CallFacts, settleAnswer, settleFree, settleProbed, settleSilent } from './settlement.ts'
+import {
+  type Attribution,
+  type CallFacts,
+  settleAnswer,
+  settleAtReservation,
+  settleFree,
+  settleProbed,
+  settleSilent,
+} from './settlement.ts'
 import {
   type CallTimeouts,
   type NoAnswerReason,
@@ -32,7 +40,10 @@ export async function forwardCall(
   runtime.openTimeouts.add(timeouts)
   context.client.onLeaving(timeouts.onClientLeft)
   try {
-    return await sendAndRelay(runtime, context, prepared, timeouts)
+    const result = await sendAndRelay(runtime, context, prepared, timeouts)
+    const isAbandoned = timeouts.reason() === 'drain' && prepared.call.kind === 'generate'
+    if (!isAbandoned || !runtime.abandoned.add(context.grant.id)) return result
+    return { ...result, settlement: settleAtReservation(result.settlement, prepared.estimate) }
   } finally {
     timeouts.stop()
     runtime.openTimeouts.delete(timeouts)

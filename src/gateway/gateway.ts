@@ -4,6 +4,7 @@ import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { newId } from '../platform/ids.ts'
 import { handleInSequence, toListeningUrl } from '../platform/listen.ts'
+import { createAbandonedCalls } from './abandoned-calls.ts'
 import { createAnswerPacer } from './answer-pace.ts'
 import { makeCall } from './call.ts'
 import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context.ts'
@@ -49,6 +50,7 @@ export async function startGateway(
     options,
     limiter: createGrantLimiter(options),
     pacer: createAnswerPacer(options),
+    abandoned: createAbandonedCalls(),
     inputMemory: openInputMemory(),
     openTimeouts: new Set(),
   }

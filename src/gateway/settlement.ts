@@ -77,6 +77,12 @@ export const settleSilent = (facts: CallFacts, estimate: CostEstimate, attributi
   failure: attribution.failure,
 })
 
+/** Settles a call that may have cost all that was reserved, because its usage will never be known. */
+export const settleAtReservation = (settlement: Settlement, { reservedMicros }: CostEstimate): Settlement =>
+  settlement.costMicros === null || reservedMicros === null || settlement.costMicros >= reservedMicros
+    ? settlement
+    : { ...settlement, costMicros: reservedMicros, costSource: 'estimated' }
+
 type CallCost = Pick<Settlement, 'usage' | 'costMicros' | 'costSource'>
 
 const NO_COST: CallCost = { usage: NO_USAGE, costMicros: 0, costSource: 'metered' }
