@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { admit, type QueueClass, type QueueState, type WorkerCapacity } from './admission.ts'
+import { ALL_MEMORY_MB, admit, type QueueClass, type QueueState, type WorkerCapacity } from './admission.ts'
 
 const empty: QueueState = { queueClasses: [], running: [], limits: [], turns: [], memoryMbTaken: 0 }
 const ample: WorkerCapacity = { slots: 8, starts: 100, memoryMb: 100_000 }
@@ -145,9 +145,20 @@ test('a group that has taken its share of the memory reserves none', () => {
   expect(taken({ queueClasses, running, memoryMbTaken: 500 }, capacity)).toEqual({ other: 1 })
 })
 
-test('a job that needs more memory than the host waits for the memory of all groups and runs alone', () => {
+test('a job that needs more memory than the host leaves the memory of other groups to them', () => {
   const queueClasses = [
-    newClass('alone', { memoryMb: 1_001 }),
+    newClass('huge', { memoryMb: 1_001, fairGroup: 'huge/' }),
+    newClass('other', { memoryMb: 400, fairGroup: 'other/', jobs: 1 }),
+  ]
+  const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
+  expect(taken({ queueClasses }, capacity)).toEqual({ huge: 1, other: 1 })
+  const running = [{ fairGroup: 'other/', limitKeys: [], jobs: 1, memoryMb: 500 }]
+  expect(taken({ queueClasses, running, memoryMbTaken: 500 }, capacity)).toEqual({ huge: 1 })
+})
+
+test('a job that must run alone waits for the memory of all groups', () => {
+  const queueClasses = [
+    newClass('alone', { memoryMb: ALL_MEMORY_MB }),
     newClass('other', { memoryMb: 1, rank: 1, fairGroup: 'other/' }),
   ]
   const capacity = { memoryMb: 1_000, groupMemoryMb: 500 }
@@ -155,7 +166,7 @@ test('a job that needs more memory than the host waits for the memory of all gro
   expect(taken({ queueClasses }, capacity)).toEqual({ alone: 1 })
 })
 
-test('a job that needs more memory than the host runs there alone', () => {
+test('a job that needs more memory than the host runs there alone if its group may take all memory', () => {
   const queueClasses = [newClass('huge', { memoryMb: 5_000 })]
   expect(taken({ queueClasses }, { memoryMb: 1_000 })).toEqual({ huge: 1 })
   expect(taken({ queueClasses, memoryMbTaken: 1 }, { memoryMb: 1_000 })).toEqual({})

@@ -1,3 +1,6 @@
+/** More memory than any host has. A job that declares this much runs alone on its host. */
+export const ALL_MEMORY_MB = 2_147_483_647
+
 /** Queued jobs with the same priority, fair group, limits and memory. Within a class the oldest job starts first. */
 export type QueueClass = {
   id: string
@@ -41,7 +44,7 @@ export type WorkerCapacity = {
   sharedSlots?: number | undefined
   starts: number
   memoryMb: number
-  /** Maximum memory of one outer group on the host. A larger job counts as this much, unless it runs alone. Default: `memoryMb`. */
+  /** Maximum memory of one outer group on the host. No job counts as more, unless it must run alone. Default: `memoryMb`. */
   groupMemoryMb?: number | undefined
 }
 
@@ -90,7 +93,7 @@ function toRemainingCapacity(
     ...capacity,
     sharedSlots: capacity.sharedSlots ?? capacity.slots,
     memoryMb: capacity.memoryMb - memoryMbTaken,
-    hostMemoryMb: capacity.memoryMb,
+    hostMemoryMb: Math.min(capacity.memoryMb, ALL_MEMORY_MB),
     groupMemoryMb: capacity.groupMemoryMb ?? capacity.memoryMb,
     limits: slots,
     turn: Math.max(0, ...turns.map((turn) => turn.served)),
@@ -164,15 +167,16 @@ const hasSlots = ({ limitKeys }: QueueClass, { limits }: RemainingCapacity): boo
  * others. A job that runs alone takes the memory of the whole host.
  */
 const isWithinShare = (candidate: AdmissionCandidate, remaining: RemainingCapacity): boolean =>
-  runsAlone(candidate, remaining) ||
-  candidate.outer.memoryMb + requiredMemoryMb(candidate, remaining) <= remaining.groupMemoryMb
+  runsAlone(candidate) || candidate.outer.memoryMb + requiredMemoryMb(candidate, remaining) <= remaining.groupMemoryMb
 
-/** A job that needs more memory than its group may take counts as that much, unless it runs alone. */
+/**
+ * A job that needs more memory than its group may take counts as that much, even if it needs more than the host: otherwise a
+ * task of one workspace could stop the jobs of all others by declaring too much.
+ */
 const requiredMemoryMb = (queueClass: QueueClass, remaining: RemainingCapacity): number =>
-  runsAlone(queueClass, remaining) ? remaining.hostMemoryMb : Math.min(queueClass.memoryMb, remaining.groupMemoryMb)
+  runsAlone(queueClass) ? remaining.hostMemoryMb : Math.min(queueClass.memoryMb, remaining.groupMemoryMb)
 
-/** Jobs beside one that needs more memory than the host could be killed when it runs out. */
-const runsAlone = ({ memoryMb }: QueueClass, { hostMemoryMb }: RemainingCapacity): boolean => memoryMb > hostMemoryMb
+const runsAlone = ({ memoryMb }: QueueClass): boolean => memoryMb >= ALL_MEMORY_MB
 
 function takeJob(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   next.taken += 1

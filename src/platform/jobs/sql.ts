@@ -1,6 +1,6 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely'
 import { type Db, executePrepared } from '../db/db.ts'
-import type { JobAdmission, QueueState } from './admission.ts'
+import { ALL_MEMORY_MB, type JobAdmission, type QueueState } from './admission.ts'
 import { hasNoSession } from './workers/sql.ts'
 
 export type NewJob = {
@@ -35,9 +35,7 @@ export type Claimer = {
   types: readonly string[]
   slots: number
   leaseMs: number
-  /** Memory of the host for jobs. A job that needs more runs alone. Default: no limit. */
-  memoryMb?: number | undefined
-  /** Maximum memory of one outer fair group. A larger job counts as this much, unless it runs alone. Default: no limit. */
+  /** Maximum memory that a job counts as, unless it must run alone. Default: no limit. */
   groupMemoryMb?: number | undefined
 }
 type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
@@ -178,7 +176,7 @@ export const lockClaims = (tx: Db) =>
 const selectQueueHeads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
 
 /** Reads everything admission needs. Its cost grows with queue classes and running jobs, not with queued jobs. */
-export const queueQuery = ({ types, slots, host, workerId, memoryMb, groupMemoryMb }: Claimer) => sql<
+export const queueQuery = ({ types, slots, host, workerId, groupMemoryMb }: Claimer) => sql<
   QueueState & { startsMsAgo: number[] }
 >`
   with recursive walk as (
@@ -204,7 +202,7 @@ export const queueQuery = ({ types, slots, host, workerId, memoryMb, groupMemory
   ), running as (
     -- Counted each time: a counter could drift.
     select fair_group, limit_keys, count(*) as jobs, count(*) filter (where worker_id = ${workerId}) as own_jobs,
-      coalesce(sum(case when memory_mb > ${memoryMb ?? null}::float8 then memory_mb
+      coalesce(sum(case when memory_mb = ${ALL_MEMORY_MB}::int then memory_mb
         else least(memory_mb, ${groupMemoryMb ?? null}::float8) end)
         filter (where worker_id = ${workerId} or host = ${host}), 0) as memory_mb
     from jobs left join workers on workers.id = worker_id where state = 'running' group by fair_group, limit_keys
@@ -336,8 +334,6 @@ export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean
 
 /** Number of deaths after which a job runs alone: its neighbours may be the cause, or may suffer from it. */
 const ALONE_AFTER_DEATHS = 2
-/** More than any host has. A job that needs more memory than its host runs there alone. */
-const ALL_MEMORY_MB = 2_147_483_647
 
 type DeadWorkers = {
   /** Workers that have no session and did not report for this long are dead. */

@@ -132,7 +132,7 @@ test('jobs of one workspace that never end leave slots and memory for the first 
   await using _worker = testWorker(database, options)
   await enqueueAll(database.db, noteJob, toJobs(3, 'small', 50))
   await eventually(() => begun).toEqual(['small', 'small'])
-  await enqueueAll(database.db, noteJob, toJobs(2, 'huge', 1_000))
+  await enqueueAll(database.db, noteJob, toJobs(2, 'huge', 512_000))
   await eventually(() => begun).toEqual(['small', 'small', 'huge'])
   await enqueueAll(database.db, noteJob, toJobs(2, 'honest', 300))
   await eventually(() => begun.filter((text) => text === 'honest')).toHaveLength(2)
