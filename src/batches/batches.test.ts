@@ -13,6 +13,7 @@ import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { createKey, deleteKey } from '../workspaces/schema.ts'
 import { sweepArchives } from './import.ts'
 import * as schema from './schema.ts'
+import type { ValidationOutcome } from './validate.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -94,7 +95,7 @@ test('the archive of a task contains exactly its files', async () => {
 test('rejects an invalid task with a reason, and no other task', async () => {
   const validator = createScriptedValidator(({ task }) => {
     if (!task.name.endsWith('unfit')) return VALID
-    const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
+    const { calibration } = VALID
     return { kind: 'rejected', rejection: { reason: 'oracle_fails', detail: 'Its reward is 0.' }, calibration }
   })
   const lab = await openImportLab(app, validator)
@@ -149,7 +150,7 @@ test('a batch waits for a sandbox and continues when there is one', async () => 
 })
 
 test('defers when the sandbox is unavailable, rejects when only this task breaks it, and retries on resume', async () => {
-  let answers: (() => typeof VALID)[] = [
+  let answers: (() => ValidationOutcome)[] = [
     () => ({ kind: 'unavailable', detail: 'gone' }),
     ...Array.from({ length: 3 }, () => () => {
       throw new SandboxUnavailable('It does not build.')

@@ -10,6 +10,7 @@ import { CONFIG_FILE } from '../harbor/config.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
 import { type Blobs, type Digest, hashOwned, isDigest, openOwned, putOwned } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
+import { DISK_FULL, isDiskError } from '../platform/full-disk.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,
@@ -69,7 +70,8 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
   const { batch } = job.payload
   const row = await findOpenBatch(deps.db, batch)
   if (!row) return
-  const refusal = row.step === 'unpack' ? await unpackAndListTasks(deps, job, row) : undefined
+  const refusal = row.step === 'unpack' ? await unpackOrDefer(deps, job, row) : undefined
+  if (refusal === 'deferred') return
   if (refusal) return job.finish((tx) => failBatch(tx, batch, refusal))
 
   const sandbox = await findAvailableSandbox(deps.db)
@@ -85,6 +87,25 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
     if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks })
     await endIfDone(tx, batch)
   })
+}
+
+/** Unpacks the archive. If the disk is full, enqueues the job again for later. */
+async function unpackOrDefer(
+  deps: ImportJobDeps,
+  job: Job<ImportPayload>,
+  row: BatchRow,
+): Promise<BatchError | 'deferred' | undefined> {
+  try {
+    return await unpackAndListTasks(deps, job, row)
+  } catch (error) {
+    job.signal.throwIfAborted()
+    if (!isDiskError(error)) throw error
+  }
+  await job.finish(async (tx) => {
+    if (!(await lockOpenBatch(tx, row.id))) return
+    await enqueueImport(tx, row.id, await markWaitingForSandbox(tx, row.id, deps.sandboxWaitMs, DISK_FULL))
+  })
+  return 'deferred'
 }
 
 const UNPACK_LIMITS = { timeMs: 600_000 }

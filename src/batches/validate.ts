@@ -8,6 +8,7 @@ import { readTask } from '../harbor/read-task.ts'
 import type { Task } from '../harbor/task.ts'
 import type { Blobs, Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
+import { DISK_FULL, isCausedByDisk, isDiskFull } from '../platform/full-disk.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,
@@ -80,7 +81,7 @@ async function runValidation(deps: ValidateJobDeps, sandbox: string, job: Job<Va
   const validation = await runValidator(deps, sandbox, row.digest ?? '', job.signal)
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
-      const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs)
+      const until = await markWaitingForSandbox(tx, batch, deps.sandboxWaitMs, validation.detail)
       await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until })
       return
     }
@@ -103,8 +104,24 @@ function toVerdict(safetyEvidence: TaskEvidence, validation: CompletedValidation
 const parseCalibration = (calibration: TaskCalibration): TaskCalibration =>
   TaskEvidence.shape.calibration.unwrap().parse(calibration)
 
-/** Runs the validator on an unpacked copy of the task. */
+/** Runs the validator on an unpacked copy of the task. A failure while the disk is full is not the task's. */
 export async function runValidator(
+  deps: RunValidatorDeps,
+  sandbox: string,
+  taskDigest: string,
+  signal: AbortSignal,
+): Promise<ValidationOutcome> {
+  try {
+    const outcome = await runOnCopy(deps, sandbox, taskDigest, signal)
+    if (outcome.kind !== 'rejected' || !(await isDiskFull(deps.folder))) return outcome
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!(await isCausedByDisk(error, deps.folder))) throw error
+  }
+  return { kind: 'unavailable', detail: DISK_FULL }
+}
+
+async function runOnCopy(
   deps: RunValidatorDeps,
   sandbox: string,
   taskDigest: string,
@@ -120,9 +137,9 @@ export async function runValidator(
 }
 
 /** Marks the batch as waiting for a sandbox and returns when to try again. */
-export async function markWaitingForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
+export async function markWaitingForSandbox(tx: Db, batch: string, waitMs: number, detail?: string): Promise<Date> {
   const until = new Date(Date.now() + waitMs)
-  await markWaiting(tx, batch, { reason: 'sandbox', until: until.toISOString() })
+  await markWaiting(tx, batch, { reason: 'sandbox', detail, until: until.toISOString() })
   return until
 }
 

@@ -7,7 +7,7 @@ import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import { runInParallel } from '../platform/concurrency.ts'
 import type { Db } from '../platform/db/db.ts'
-import { hasCode } from '../platform/errors.ts'
+import { isDiskError } from '../platform/full-disk.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,
@@ -247,14 +247,11 @@ async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise
   return enqueued
 }
 
-/** Error codes of a full or read-only disk. 53100 is PostgreSQL's `disk_full`. */
-const DISK_ERRORS = ['ENOSPC', 'EDQUOT', 'EROFS', '53100']
-
 function findRefusal(error: unknown): SubmissionError | undefined {
   if (error instanceof SubmissionRefused) return error.error
   if (error instanceof TaskContentMissing)
     return toSubmissionError('task_content_gone', error.message, { retryable: false })
-  if (isDiskFull(error))
+  if (isDiskError(error))
     return toSubmissionError(
       'disk_full',
       'The disk of the server is full or read-only. Free some space or make it writable, then resume.',
@@ -264,7 +261,3 @@ function findRefusal(error: unknown): SubmissionError | undefined {
     return toSubmissionError('registry_unavailable', error.message, { retryable: true })
   return undefined
 }
-
-/** Returns true if the error or one of its causes says that the disk is full or read-only. */
-const isDiskFull = (error: unknown): boolean =>
-  error instanceof Error && (hasCode(error, ...DISK_ERRORS) || isDiskFull(error.cause))

@@ -8,7 +8,7 @@ import { testWorker } from './worker.ts'
 
 const outcome = { state: 'passed', class: 'verified', reward: 1, error: null }
 
-export const VALID: ValidationOutcome = {
+export const VALID: Extract<ValidationOutcome, { kind: 'valid' }> = {
   kind: 'valid',
   calibration: {
     sandbox: 'local',

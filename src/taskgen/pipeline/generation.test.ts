@@ -225,6 +225,28 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1, rejected: 0 } })
 })
 
+const fullDisk = () => {
+  throw new Error('It cannot be stored.', { cause: Object.assign(new Error('No space left'), { code: 'ENOSPC' }) })
+}
+
+test('a full disk defers a stage, however often it fails', async () => {
+  const stages = createScriptedStages({ execution: inTurn(...Array.from({ length: 6 }, () => fullDisk)) })
+  const lab = await openGenerationLab(
+    app,
+    { changes: EASY, stages },
+    { waits: { workerMs: 0, retryMs: 0, sandboxMs: 60_000 } },
+  )
+  const { runId } = await lab.made({ easy: 1 })
+  for (let tries = 0; tries < 5; tries++) {
+    expect(await lab.read(runId)).toMatchObject({ state: 'waiting', waiting: { reason: 'sandbox' } })
+    await lab.hurry()
+    await lab.work()
+  }
+  await lab.hurry()
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1, rejected: 0 } })
+})
+
 test('a canceled batch stops, keeps its results, and continues from there', async () => {
   let cancel = async () => {}
   const stages: ScriptedStages = createScriptedStages({

@@ -2,6 +2,7 @@ import { findContent } from '../../contents/contents.ts'
 import { ModelUnfit } from '../../gateway/model-connection.ts'
 import type { Json } from '../../harnesses/json.ts'
 import { type Db, lock, storableJson, storableText } from '../../platform/db/db.ts'
+import { DISK_FULL, isCausedByDisk, isDiskFull } from '../../platform/full-disk.ts'
 import { defineJobHandler, defineRecurringJob, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
@@ -82,7 +83,8 @@ async function attemptStage(
   const cached = await findCachedResult(deps, task, digest)
   if (cached) return { kind: 'passed', digest, outcome: cached.result, seconds: cached.seconds, isReused: true }
   try {
-    return await executeStage(deps, task, state, { digest, signal })
+    const ending = await executeStage(deps, task, state, { digest, signal })
+    return ending.kind === 'rejected' && (await isDiskFull(deps.folder)) ? deferForDisk(deps) : ending
   } catch (error) {
     signal.throwIfAborted()
     return toEnding(deps, task, error)
@@ -145,6 +147,10 @@ const deferAttempt = (
   retryAfterMs: number,
 ): StageAttempt => ({ kind: 'deferred', reason, detail: error.message, retryAfterMs })
 
+/** Defers the task, because a failure while the disk is full is not the task's. */
+const deferForDisk = ({ sandboxWaitMs }: StageJobDeps): StageAttempt =>
+  deferAttempt('sandbox', new Error(DISK_FULL), sandboxWaitMs)
+
 /** Converts an error. Failures that are not the task's fault defer it. Rethrown errors are retried and finally reject it. */
 async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Promise<StageAttempt> {
   if (error instanceof HistoryMissing) return { kind: 'rejected', reason: 'history_rewritten', detail: error.message }
@@ -155,6 +161,7 @@ async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Pr
   if (error instanceof ModelUnfit) return deferAttempt('config', error, RETRY_LATE_MS)
   if (error instanceof MirrorRefused)
     return deferAttempt('code_host', error, error.isPermanent ? RETRY_LATE_MS : RETRY_MS)
+  if (await isCausedByDisk(error, deps.folder)) return deferForDisk(deps)
   if (error instanceof SandboxUnavailable) return diagnoseSandbox(deps, task, error)
   throw error
 }
