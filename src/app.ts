@@ -366,6 +366,7 @@ const toTrialDeps = (services: Services) => ({
   tracer: services.tracer,
   folder: services.trialsFolder,
   retryMs: services.waits.retryMs,
+  artifactBytesMax: services.config.artifactBytesMax,
   step: services.step,
 })
 

@@ -93,6 +93,7 @@ const Settings = z.object({
   ASSAY_SANDBOX_PATIENCE: count(0, 3600).default(60),
   ASSAY_MODEL_TRIALS: count(1, 100_000).optional(),
   ASSAY_ARTIFACT_DAYS: count(1, 36_500).default(90),
+  ASSAY_ARTIFACT_GB: count(1, 1_000_000).default(50),
   ASSAY_CACHE_DAYS: count(1, 36_500).default(30),
   ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
   ASSAY_SANDBOXES: z
@@ -185,6 +186,8 @@ export type Config = {
   credentialTrials: { sandbox: number | undefined; model: number | undefined }
   /** Days after which artifacts of trials are deleted. */
   artifactDays: number
+  /** Maximum size of the trial artifacts of a workspace. */
+  artifactBytesMax: number
   /** Days after which unused mirrors, scans and builds of images are deleted. */
   cacheDays: number
   databaseConnections: number
@@ -249,6 +252,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     credentialTrials: { sandbox: settings.ASSAY_SANDBOX_TRIALS, model: settings.ASSAY_MODEL_TRIALS },
     sandboxPatienceMs: settings.ASSAY_SANDBOX_PATIENCE * 1000,
     artifactDays: settings.ASSAY_ARTIFACT_DAYS,
+    artifactBytesMax: settings.ASSAY_ARTIFACT_GB * 1_000_000_000,
     cacheDays: settings.ASSAY_CACHE_DAYS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
     tracing: toTracing(settings),

@@ -178,3 +178,19 @@ test('a workspace cannot store more than 10,000 versions', async () => {
   const full = await create({ name: 'many', files: [file('x')] }, { params: { org: other.login }, key: other.key })
   expect(full).toMatchObject({ status: 409, body: { code: 'configurations_full' } })
 })
+
+test('a workspace cannot store more than 1 GB of configurations', async () => {
+  const other = await app.otherWorkspace('configuration-hoarder')
+  await app.database.pool.query(
+    `insert into configurations (id, workspace_id, name, version, digest, files, bytes)
+     select gen_random_uuid(), $1, 'large', n, 'sha256:' || n, '[]', 1000000 from generate_series(1, 999) as n`,
+    [other.id],
+  )
+  const store = (text: string) =>
+    create({ name: 'large', files: [file('x', text)] }, { params: { org: other.login }, key: other.key })
+  const full = await store('a'.repeat(999_990))
+  expect(full).toMatchObject({ status: 409, body: { code: 'configurations_full' } })
+  expect(full.body.detail).toContain('1000 MB')
+  expect(await store('a'.repeat(900_000))).toMatchObject({ status: 201 })
+  expect(await store('b'.repeat(900_000))).toMatchObject({ status: 409 })
+})

@@ -22,6 +22,7 @@ export type ConfigurationDeps = { db: Db; blobs: Blobs }
 type CreatedConfiguration = { kind: 'created' | 'same'; configuration: ConfigurationSummary }
 
 const VERSIONS_MAX = 10_000
+const STORED_MB_MAX = 1000
 
 /** Creates a version of a configuration. Versions are immutable; the same content has one version per name. */
 export async function createConfiguration(
@@ -36,14 +37,14 @@ export async function createConfiguration(
     (await rows.listVersions(from, by.workspaceId, name)).find((row) => row.digest === digest)
   const existing = await findSameContent(db)
   if (existing) return { kind: 'same', configuration: toSummary(existing) }
+  await requireQuota(db, by.workspaceId, bytes.length)
   // The blob is stored before the row, so that a row never names content that is not stored.
   await blobs.put(bytes, { expect: digest })
   return transact(db, async (tx) => {
     await rows.lockConfigurations(tx, by.workspaceId)
     const concurrent = await findSameContent(tx)
     if (concurrent) return { kind: 'same', configuration: toSummary(concurrent) }
-    if ((await rows.countConfigurations(tx, by.workspaceId)) >= VERSIONS_MAX)
-      throw new Problem(configurationsFull, `A workspace can have at most ${VERSIONS_MAX} versions of configurations.`)
+    await requireQuota(tx, by.workspaceId, bytes.length)
     const [newest] = await rows.listVersions(tx, by.workspaceId, name)
     const row = await rows.insertConfiguration(tx, {
       id: newId(),
@@ -51,12 +52,22 @@ export async function createConfiguration(
       name,
       version: (newest?.version ?? 0) + 1,
       digest,
+      bytes: bytes.length,
       files: input.files.map(({ path, text }) => ({ path, bytes: Buffer.byteLength(text) })),
     })
     const detail = { version: String(row.version), digest }
     await record(tx, { ...by, action: 'configuration.created', subject: name, detail })
     return { kind: 'created', configuration: toSummary(row) }
   })
+}
+
+/** Throws a problem if the workspace cannot store another version of this size. */
+async function requireQuota(db: Db, workspaceId: string, bytes: number): Promise<void> {
+  const { versions, storedBytes } = await rows.measureConfigurations(db, workspaceId)
+  if (versions >= VERSIONS_MAX)
+    throw new Problem(configurationsFull, `A workspace can have at most ${VERSIONS_MAX} versions of configurations.`)
+  if (storedBytes + bytes > STORED_MB_MAX * 1_000_000)
+    throw new Problem(configurationsFull, `A workspace can store at most ${STORED_MB_MAX} MB of configurations.`)
 }
 
 /** Serializes content independently of the order of files and harnesses. Digests of stored versions depend on it. */

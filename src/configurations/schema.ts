@@ -192,7 +192,8 @@ export const configurationsFull = {
   code: 'configurations_full',
   status: 409,
   title: 'Too many configurations',
-  meaning: 'A workspace can have at most 10,000 versions of configurations. They cannot be removed.',
+  meaning:
+    'A workspace can have at most 10,000 versions of configurations with 1 GB of content. They cannot be removed.',
 } as const satisfies ProblemKind
 
 export const createConfiguration = endpoint({

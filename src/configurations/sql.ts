@@ -36,16 +36,20 @@ export const listVersions = async (db: Db, workspaceId: string, name: string): P
     toConfigurationRow,
   )
 
-export async function countConfigurations(db: Db, workspaceId: string): Promise<number> {
-  const { count } = await db
+/** Counts the versions of a workspace and sums up the bytes of their content. */
+export async function measureConfigurations(
+  db: Db,
+  workspaceId: string,
+): Promise<{ versions: number; storedBytes: number }> {
+  const { versions, bytes } = await db
     .selectFrom('configurations')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .select(({ fn }) => [fn.countAll<number>().as('versions'), fn.sum<number | null>('bytes').as('bytes')])
     .where('workspace_id', '=', workspaceId)
     .executeTakeFirstOrThrow()
-  return Number(count)
+  return { versions: Number(versions), storedBytes: Number(bytes ?? 0) }
 }
 
-type NewConfigurationRow = Omit<ConfigurationRow, 'created_at'> & { workspace_id: string }
+type NewConfigurationRow = Omit<ConfigurationRow, 'created_at'> & { workspace_id: string; bytes: number }
 
 export const insertConfiguration = async (tx: Db, row: NewConfigurationRow): Promise<ConfigurationRow> =>
   toConfigurationRow(

@@ -5,8 +5,19 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { type Blobs, ignoreMissingBlob, isDigest } from '../../platform/blobs/blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
+import { formatTrialId } from '../plan.ts'
 import type { TrialArtifact } from '../shapes/schema.ts'
-import { clearArtifacts, listOldArtifacts, lockOldArtifacts, measureOldArtifacts } from './queue/sql.ts'
+import {
+  clearArtifacts,
+  deleteTrialFiles,
+  listOldArtifacts,
+  listUnusedTrialFiles,
+  lockOldArtifacts,
+  measureOldArtifacts,
+  sumTrialFiles,
+  upsertTrialFiles,
+} from './queue/sql.ts'
+import type { TrialKey } from './sql.ts'
 
 /** An artifact within the blob of its trial. Each trial has one blob, so that deleting it never affects another trial. */
 export const StoredArtifact = z.object({
@@ -19,15 +30,30 @@ export type StoredArtifact = z.infer<typeof StoredArtifact>
 
 type StoredArtifacts = { artifacts: StoredArtifact[]; blob: string | null }
 
+const GIGABYTE = 1_000_000_000
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 const ALL_BYTES_MAX = 256 * 1024 * 1024
 const FILES_MAX = 200
 const NAME_LENGTH_MAX = 255
 
-/** Stores the files in a trial's output folder, up to a limit. Files that are too long are truncated. */
-export async function storeArtifacts(blobs: Blobs, folder: string, trial: string): Promise<StoredArtifacts> {
+type StoreArtifactsDeps = {
+  db: Db
+  blobs: Blobs
+  /** Maximum size of the trial artifacts of a workspace. */
+  artifactBytesMax: number
+}
+
+/**
+ * Stores the files in a trial's output folder, up to a limit. Files that are too long are truncated. Throws if the artifacts
+ * of the workspace have reached their quota; trials that end at the same time may exceed it together.
+ */
+export async function storeArtifacts(
+  { db, blobs, artifactBytesMax }: StoreArtifactsDeps,
+  folder: string,
+  { workspaceId, comparison, ordinal }: TrialKey & { workspaceId: string },
+): Promise<StoredArtifacts> {
   // The header makes the blob differ from those of other trials with the same files: it is deleted with this trial's artifacts.
-  const header = Buffer.from(`${trial}\n`)
+  const header = Buffer.from(`${formatTrialId({ comparison, ordinal })}\n`)
   const files = await listFiles(folder)
   const artifacts: StoredArtifact[] = []
   let offset = header.length
@@ -38,7 +64,12 @@ export async function storeArtifacts(blobs: Blobs, folder: string, trial: string
     offset += bytes
   }
   if (artifacts.length === 0) return { artifacts, blob: null }
+  if ((await sumTrialFiles(db, workspaceId)) + offset > artifactBytesMax)
+    throw new Error(
+      `The trial artifacts of a workspace can take at most ${artifactBytesMax / GIGABYTE} GB (ASSAY_ARTIFACT_GB). Old ones are deleted after ASSAY_ARTIFACT_DAYS.`,
+    )
   const { digest } = await blobs.put(Readable.from(readFiles(header, folder, artifacts)))
+  await upsertTrialFiles(db, { blob: digest, workspace_id: workspaceId, comparison, ordinal, bytes: offset })
   return { artifacts, blob: digest }
 }
 
@@ -98,18 +129,31 @@ export const toArtifact = ({ name, mediaType, bytes }: StoredArtifact): TrialArt
 
 const SWEEP_MAX = 1000
 
-/** Deletes artifacts that are older than `days`. Trials and results remain. Returns the number of trials. */
+/**
+ * Deletes artifacts that are older than `days`, and those that no trial refers to. Trials and results remain. Returns the
+ * number of deleted blobs.
+ */
 export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<number> {
   const expired = await listOldArtifacts(db, days, SWEEP_MAX)
   for (const { comparison, ordinal } of expired) {
     // The trial is locked, because a resumed comparison may have replaced the artifacts since they were listed.
     await transact(db, async (tx) => {
       const oldTrial = await lockOldArtifacts(tx, { comparison, ordinal }, days)
-      if (isDigest(oldTrial?.artifacts)) await blobs.remove(oldTrial.artifacts).catch(ignoreMissingBlob)
-      if (oldTrial) await clearArtifacts(tx, { comparison, ordinal })
+      if (!oldTrial) return
+      await removeFiles({ db: tx, blobs }, oldTrial.artifacts)
+      await clearArtifacts(tx, { comparison, ordinal })
     })
   }
-  return expired.length
+  const unused = await listUnusedTrialFiles(db, SWEEP_MAX)
+  for (const { blob } of unused) await removeFiles({ db, blobs }, blob)
+  return expired.length + unused.length
+}
+
+/** Removes the blob before its row: a blob without a row would never be deleted. */
+async function removeFiles({ db, blobs }: { db: Db; blobs: Blobs }, blob: string | null): Promise<void> {
+  if (!isDigest(blob)) return
+  await blobs.remove(blob).catch(ignoreMissingBlob)
+  await deleteTrialFiles(db, blob)
 }
 
 /** Counts the trials whose artifacts a sweep would delete, and their bytes. */

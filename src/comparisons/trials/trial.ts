@@ -23,7 +23,6 @@ import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
 import { type AgentHandover, AgentLost } from '../../trials/agent-handover.ts'
 import { VariableMissing } from '../../trials/variables.ts'
-import { formatTrialId } from '../plan.ts'
 import { recordStarted, toSharedBudgetId } from '../sql.ts'
 import type { OnStep } from '../state.ts'
 import { completeIfDone, pauseComparison } from '../state.ts'
@@ -62,6 +61,8 @@ type TrialJobDeps = {
   folder: string
   /** Delay before a failed trial is retried. */
   retryMs: number
+  /** Maximum size of the trial artifacts of a workspace. */
+  artifactBytesMax: number
   /** Called between every two writes. Tests stop the worker there. */
   step?: OnStep | undefined
 }
@@ -282,13 +283,13 @@ async function openModel(
 
 /** Stores the artifacts. If that fails, the result is kept and carries the error. */
 async function collectArtifacts(
-  { blobs }: TrialJobDeps,
+  deps: TrialJobDeps,
   trial: TrialFacts,
   { outputFolder }: VerifiableTask,
   record: AttributedRecord,
 ) {
   try {
-    return { record, ...(await storeArtifacts(blobs, outputFolder, formatTrialId(trial))) }
+    return { record, ...(await storeArtifacts(deps, outputFolder, trial)) }
   } catch (error) {
     const text = `Artifacts could not be stored: ${errorText(error)}`
     return { record: { ...record, error: record.error ?? text }, artifacts: [], blob: null }

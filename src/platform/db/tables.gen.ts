@@ -229,6 +229,7 @@ export interface ComparisonTasks {
 }
 
 export interface Configurations {
+  bytes: Generated<number>;
   created_at: Generated<Timestamp>;
   digest: string;
   files: Json;
@@ -586,6 +587,15 @@ export interface TrialCounts {
   tasks_unpriced: Generated<number>;
 }
 
+export interface TrialFiles {
+  blob: string;
+  bytes: number;
+  comparison: number;
+  ordinal: number;
+  stored_at: Generated<Timestamp>;
+  workspace_id: string;
+}
+
 export interface Trials {
   artifacts: string | null;
   attempt: number;
@@ -710,6 +720,7 @@ export interface DB {
   task_contents: TaskContents;
   trial_attempts: TrialAttempts;
   trial_counts: TrialCounts;
+  trial_files: TrialFiles;
   trial_voids: TrialVoids;
   trials: Trials;
   webhook_deliveries: WebhookDeliveries;

@@ -228,6 +228,47 @@ export const lockOldArtifacts = (tx: Db, { comparison, ordinal }: TrialKey, days
     .forUpdate('trials')
     .executeTakeFirst()
 
+/** Sums up the bytes of a workspace's trial files, also of those that no trial refers to any more. */
+export async function sumTrialFiles(db: Db, workspaceId: string): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`
+    select coalesce(sum(bytes), 0)::int8 as bytes from trial_files where workspace_id = ${workspaceId}`.execute(db)
+  return rows[0]?.bytes ?? 0
+}
+
+type NewTrialFiles = TrialKey & { blob: string; workspace_id: string; bytes: number }
+
+/** Records a blob. An attempt that stores the same files again renews it. */
+export const upsertTrialFiles = (db: Db, { blob, workspace_id, comparison, ordinal, bytes }: NewTrialFiles) =>
+  db
+    .insertInto('trial_files')
+    .values({ blob, workspace_id, comparison, ordinal, bytes })
+    .onConflict((conflict) => conflict.column('blob').doUpdateSet({ stored_at: sql`now()` }))
+    .execute()
+
+export const deleteTrialFiles = (db: Db, blob: string) =>
+  db.deleteFrom('trial_files').where('blob', '=', blob).execute()
+
+/** Lists blobs that were stored more than a day ago, and to which their trial does not refer. */
+export const listUnusedTrialFiles = (db: Db, limit: number) =>
+  db
+    .selectFrom('trial_files')
+    .select('blob')
+    .where('stored_at', '<', sql<Date>`now() - interval '1 day'`)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('trials')
+            .select('trials.ordinal')
+            .whereRef('trials.comparison', '=', 'trial_files.comparison')
+            .whereRef('trials.ordinal', '=', 'trial_files.ordinal')
+            .whereRef('trials.artifacts', '=', 'trial_files.blob'),
+        ),
+      ),
+    )
+    .orderBy('stored_at')
+    .limit(limit)
+    .execute()
+
 export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
   db
     .updateTable('trials')
