@@ -66,6 +66,17 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
       reason: 'compares arrays that can be empty',
     },
     {
+      // A submission that is empty, or a picture of one point, has little in common with the answer.
+      pattern: anyOf(
+        /\bmin\(\s*len\([^()\n]{0,80}\)\s*,\s*len\(/,
+        /\bmin\([^(),\n]{0,80}\.(?:shape|size|width|height)\b[^(),\n]{0,20},[^()\n]{0,80}\.(?:shape|size|width|height)\b/,
+        /\bmin\([^()\n]{1,80}\)[^\n]{0,40}\bzip\([^()\n]{0,80}\.(?:shape|size)\b/,
+        /\bzip\([^\n]{0,200}\.getdata\(\)/,
+      ),
+      unless: /(?:\blen\([^\n]{0,200}\)|\.(?:shape|size|width|height)(?:\[[^\]\n]{0,20}\])?)\s*(?:[=!]=|>=)/,
+      reason: 'compares only the part that two values have in common',
+    },
+    {
       // Two files of the same size and time of change are taken for equal unless `shallow` is false.
       pattern: /\bfilecmp\.\w+\(|\bfrom filecmp import\b/,
       unless: /\bshallow\s*=\s*False/,

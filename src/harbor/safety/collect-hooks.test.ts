@@ -17,6 +17,14 @@ test.each([
   'wc -l < /app/out > /logs/artifacts/out',
   'make -C /app check && echo ok > /logs/artifacts/out',
   'echo "$(ls /app | wc -l)" > /logs/artifacts/out',
+  'cd /app && git status --porcelain > /logs/artifacts/out',
+  'git -C /app log --oneline > /logs/artifacts/out',
+  'git -C /app diff --stat HEAD > /logs/artifacts/out',
+  "git -c alias.x='!python3 check.py' x > /logs/artifacts/out",
+  'find /app -name "*.py" -exec python3 {} \\; > /logs/artifacts/out',
+  'find /app -name "*.log" > /logs/artifacts/out',
+  "sed -n '$=' /app/out > /logs/artifacts/out",
+  "sed '1e ./check' /app/out > /logs/artifacts/out",
 ])('a hook that measures in the agent’s environment makes the verifier weak: %s', async (command) => {
   const reason = `The hook ${command.slice(0, 80)} measures in the environment of the agent, which can forge it.`
   expect(await estimate(command)).toEqual({ strength: 'weak', reason })
@@ -26,6 +34,11 @@ test.each([
   'cp /app/out /logs/artifacts/out',
   'mkdir -p /logs/artifacts && cat /app/part-* > /logs/artifacts/out',
   'cd /app && git diff HEAD > /logs/artifacts/out',
+  'git -C /app add -A && git -C /app diff --cached --binary > /logs/artifacts/out',
+  'git -C /app archive HEAD > /logs/artifacts/out',
+  'find /app -name "*.txt" -exec cp {} /logs/artifacts \\;',
+  'find /app -name "*.txt" -print0 | tar -cf /logs/artifacts/out --null -T -',
+  "sed -n '1,5p' /app/out > /logs/artifacts/out",
   '[ -f /app/out ] && cp /app/out /logs/artifacts/out || echo missing > /logs/artifacts/out',
 ])('a hook that copies files does not: %s', async (command) => {
   expect(await estimate(command)).toMatchObject({ strength: 'strong' })

@@ -108,3 +108,28 @@ test.each([
 ])('a script that uses the exit status of a comparison, or a count of its own, is standard: %s', async (condition) => {
   expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
 })
+
+test.each([
+  'diff -q /app/a /tests/a; if [ $? -eq 1 ]; then exit 1; fi',
+  'cmp -s /app/a /tests/a; [ $? -ne 1 ]',
+  'diff /app/a /tests/a > /dev/null; rc=$?; if [ "$rc" = 1 ]; then exit 1; fi',
+  'diff /app/a /tests/a || rc=$?; [[ $rc != 1 ]]',
+  'sort /app/a | diff - /tests/a; (( $? == 1 )) && exit 1',
+  'cmp -s /app/a /tests/a; [ $? -lt 2 ]',
+  'cmp -s /app/a /tests/a; case $? in 1) exit 1 ;; *) true ;; esac',
+  'grep -qx 42 /app/a; [ $? -ne 1 ]',
+  'same() { diff "$1" "$2"; }; same /app/a /tests/a; [ $? -ne 1 ]',
+])('a script that takes a comparison that failed for equality is weak: %s', async (condition) => {
+  const reason = 'tests/test.sh takes an exit status of a comparison that may have failed for equality.'
+  expect(await estimate(condition)).toEqual({ strength: 'weak', reason })
+})
+
+test.each([
+  'diff /app/a /tests/a; [ $? -eq 0 ]',
+  'cmp -s /app/a /tests/a; rc=$?; if [ $rc -ne 0 ]; then exit 1; fi',
+  'cmp -s /app/a /tests/a; [ $? -ge 1 ] && exit 1',
+  'cmp -s /app/a /tests/a; rc=$?; if [ $rc -eq 1 ]; then exit 1; elif [ $rc -ne 0 ]; then exit 1; fi',
+  'cmp -s /app/a /tests/a; case $? in 0) true ;; 1) exit 1 ;; *) exit 1 ;; esac',
+])('a script that accepts only the exit status 0 is standard: %s', async (condition) => {
+  expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
+})

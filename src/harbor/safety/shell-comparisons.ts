@@ -1,4 +1,5 @@
 import { type ListedCommands, listCommandLists, VERIFIER_PROGRAM } from './shell-program-output.ts'
+import { acceptsFailure } from './shell-status.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import {
   calledProgram,
@@ -17,6 +18,7 @@ export type ComparisonContext = ScriptTrust & { submission: readonly string[] }
 
 const COMPARED = 'compares files of the submission with each other'
 const SELF_COMPARED = 'compares the submission only with itself'
+const FAILED = 'takes an exit status of a comparison that may have failed for equality'
 const SILENT = 'takes missing output of a comparison, which may have failed, for equality'
 
 /**
@@ -33,6 +35,7 @@ type ComparedSide = { files: string[]; isCount?: boolean; isSize?: boolean; isUn
 export function checkComparisons(context: ComparisonContext, commands: readonly ShellCommand[]): string | undefined {
   const lists = [...listCommandLists(commands), ...listCalledBodies(commands)]
   if (decidesBySilence(context, lists)) return SILENT
+  if (acceptsFailure(context, lists)) return FAILED
   const all = lists.flatMap(({ list }) => list)
   const isRelativeSubmitted = !all.some((command) => leavesSubmission(context, command))
   const isSubmitted = ({ files }: ComparedSide): boolean =>
