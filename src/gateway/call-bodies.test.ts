@@ -39,6 +39,21 @@ test('hides the key where the provider quotes it', async () => {
   }
 })
 
+test('records the size of a response that is longer than what is stored of it', async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'assay-record-'))
+  const blobs = openBlobs(`file:${folder.path}`, join(folder.path, 'spool'))
+  const body = message({ content: Array.from({ length: 300 }, () => 'x'.repeat(50_000)) })
+  await using fixture = await openGatewayFixture((response) => sendJson(response, body), { tools: { blobs } })
+  const sandbox = await fixture.sandbox({ terms: { ...TERMS, recordBodies: true } })
+  const answer = await (await sandbox.post('/v1/messages', messagesRequest())).text()
+  const digest = (await fixture.ledger.read(sandbox.id))?.calls[0]?.bodies
+  if (!isDigest(digest)) throw new Error('Nothing was kept.')
+  const [, response] = (await text(await blobs.get(digest))).trim().split('\n')
+  const { bytes, body: stored } = JSON.parse(response ?? '')
+  expect(bytes).toBe(Buffer.byteLength(answer))
+  expect(stored).toHaveLength(8 * 1024 * 1024)
+})
+
 test('stores bodies if the grant records them, without keys, and deletes them in time', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'assay-record-'))
   const blobs = openBlobs(`file:${folder.path}`, join(folder.path, 'spool'))

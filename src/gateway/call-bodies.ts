@@ -35,7 +35,8 @@ export function startCallRecord(
     protocol,
     method,
     path: hideKey(pathname + search),
-    ...describeBody([body ?? Buffer.of()], hideKey),
+    bytes: body?.length ?? 0,
+    body: toStoredText([body ?? Buffer.of()], hideKey),
   })
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -45,18 +46,17 @@ export function startCallRecord(
       if (bytes - chunk.length < BYTES_MAX) chunks.push(chunk)
     },
     text(status) {
-      const response = { call: id, at: new Date().toISOString(), status, ...describeBody(chunks, hideKey) }
+      const stored = { bytes, body: toStoredText(chunks, hideKey) }
+      const response = { call: id, at: new Date().toISOString(), status, ...stored }
       return `${request}\n${JSON.stringify(response)}\n`
     },
   }
 }
 
 /** Returns a body as text, or its beginning if it is too long. */
-function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): { bytes: number; body: string } {
-  const whole = Buffer.concat(chunks)
+const toStoredText = (chunks: Uint8Array[], hideKey: (text: string) => string): string =>
   // The key is hidden before the text is truncated: half of a key at the end would not be found.
-  return { bytes: whole.length, body: hideKey(whole.toString()).slice(0, BYTES_MAX) }
-}
+  hideKey(Buffer.concat(chunks).toString()).slice(0, BYTES_MAX)
 
 /** Shorter values are not replaced: they would occur in ordinary text. */
 const KEY_LENGTH_MIN = 4
