@@ -63,6 +63,18 @@ test('--command runs a solution or a cheat', async () => {
   expect(await tried('mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt')).toBe('failed')
 })
 
+test('--verify-mode keeps a startup file in the working directory that the reference solution changes too', async () => {
+  const home = writeTask(join(folder.path, 'home'), {
+    'task.toml': '[environment]\ndocker_image = "debian:bookworm-slim"\nworkdir = "/home/dev"\n',
+    'solution/solve.sh': '#!/bin/sh\necho "alias ll=ls" > .bashrc\n',
+    'tests/test.sh':
+      '#!/bin/sh\nmkdir -p /logs/verifier\nif grep -qx "alias ll=ls" /home/dev/.bashrc; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+  })
+  const command = ['--command', 'echo "alias ll=ls" > .bashrc', '--verify-mode', 'workspace', '--json']
+  const ran = await assay(['trial', home, '--data', data, ...command])
+  expect(JSON.parse(ran.out)).toMatchObject({ state: 'passed', verifyMode: 'workspace' })
+})
+
 test('--expect decides the exit code; the output folder and the failed tests are printed', async () => {
   const nop = ['--harness', 'nop', '--verify-mode', 'workspace']
   const failed = await trial(...nop, '--expect', 'pass')

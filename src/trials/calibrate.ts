@@ -5,7 +5,7 @@ import type { Harness } from '../harnesses/harness.ts'
 import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
 import { quote } from '../sandboxes/kernel/shell.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
-import { isSystemFolder } from './base-filesystem.ts'
+import { isStartupFile, isSystemFolder } from './base-filesystem.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
 import { PATCH_FILE } from './patch.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
@@ -149,10 +149,25 @@ export async function listSolutionPaths(
   // The working directory of an image is not known before it is built.
   const mayBeSystemFolder = environment.workdir === null || isSystemFolder(environment.workdir)
   const isShared = verifyMode === 'shared-cold' || verifyMode === 'shared-live'
-  const isNeeded = verifyMode === 'snapshot' || (!isShared && mayBeSystemFolder)
+  const isNeeded = verifyMode === 'snapshot' || (!isShared && (mayBeSystemFolder || (await namesStartupFile(request))))
   if (!isNeeded || !steps.some(({ solution }) => solution)) return []
   onTrial?.('Finding the paths that the reference solution changes')
   return listCarried(await runTrial(provider, { ...request, harness: oracle, verifyMode, onPhase: () => {} }))
+}
+
+const SCRIPT_BYTES_MAX = 1024 ** 2
+
+/** Returns true if the files of a reference solution name a startup file, such as `.bashrc`, which it may then change. */
+async function namesStartupFile({ task, folder }: Pick<TrialRequest, 'task' | 'folder'>): Promise<boolean> {
+  const folders = task.steps.flatMap(({ solution }) => (solution ? [`${solution.folder}/`] : []))
+  const files = task.files.filter(
+    ({ path, bytes }) => bytes <= SCRIPT_BYTES_MAX && folders.some((each) => path.startsWith(each)),
+  )
+  for (const { path } of files) {
+    const words = (await readFile(join(folder, path), 'utf8')).split(/[\s"'`;:,=<>()|&]+/)
+    if (words.some((word) => isStartupFile(`/${word}`))) return true
+  }
+  return false
 }
 
 const listCarried = ({ steps }: TrialRecord): string[] => [...new Set(steps.flatMap(({ carried }) => carried))].sort()
