@@ -109,7 +109,7 @@ async function exportTasks(
     ids.length > 0 ? requireTasks(tasks, ids) : tasks.filter((task) => isExported(task, flags.ready === true))
   if (chosenTasks.length === 0)
     throw new WrongUse('No task of this batch is approved. Use --ready to export all tasks that are ready.')
-  for (const { taskId } of chosen) requireFileName(taskId)
+  for (const { taskId } of chosenTasks) requireFileName(taskId)
   const folders: string[] = []
   for (const { taskId } of chosenTasks)
     folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
