@@ -14,8 +14,13 @@ create table trial_files (
   bytes bigint not null,
   stored_at timestamptz(3) not null default now()
 );
-create index trial_files_sizes on trial_files (workspace_id) include (bytes);
 create index trial_files_oldest on trial_files (stored_at);
+
+-- Sum of their bytes. A trial reads it when it ends, and a workspace may have millions of trials.
+create table trial_file_totals (
+  workspace_id uuid primary key references workspaces on delete cascade,
+  bytes bigint not null
+);
 
 insert into trial_files (blob, workspace_id, comparison, ordinal, bytes, stored_at)
 select stored.artifacts, workspace_id, comparison, ordinal,
@@ -28,3 +33,6 @@ from (
 ) as stored
 join comparisons on key = comparison
 on conflict do nothing;
+
+insert into trial_file_totals (workspace_id, bytes)
+select workspace_id, sum(bytes) from trial_files group by workspace_id;

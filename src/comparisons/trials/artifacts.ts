@@ -14,7 +14,7 @@ import {
   listUnusedTrialFiles,
   lockOldArtifacts,
   measureOldArtifacts,
-  sumTrialFiles,
+  readTrialFileTotal,
   upsertTrialFiles,
 } from './queue/sql.ts'
 import type { TrialKey } from './sql.ts'
@@ -64,12 +64,12 @@ export async function storeArtifacts(
     offset += bytes
   }
   if (artifacts.length === 0) return { artifacts, blob: null }
-  if ((await sumTrialFiles(db, workspaceId)) + offset > artifactBytesMax)
+  if ((await readTrialFileTotal(db, workspaceId)) + offset > artifactBytesMax)
     throw new Error(
       `The trial artifacts of a workspace can take at most ${artifactBytesMax / GIGABYTE} GB (ASSAY_ARTIFACT_GB). Old ones are deleted after ASSAY_ARTIFACT_DAYS.`,
     )
   const { digest } = await blobs.put(Readable.from(readFiles(header, folder, artifacts)))
-  await upsertTrialFiles(db, { blob: digest, workspace_id: workspaceId, comparison, ordinal, bytes: offset })
+  await upsertTrialFiles(db, { blob: digest, workspaceId, comparison, ordinal, bytes: offset })
   return { artifacts, blob: digest }
 }
 

@@ -596,6 +596,11 @@ export interface TrialFiles {
   workspace_id: string;
 }
 
+export interface TrialFileTotals {
+  bytes: number;
+  workspace_id: string;
+}
+
 export interface Trials {
   artifacts: string | null;
   attempt: number;
@@ -720,6 +725,7 @@ export interface DB {
   task_contents: TaskContents;
   trial_attempts: TrialAttempts;
   trial_counts: TrialCounts;
+  trial_file_totals: TrialFileTotals;
   trial_files: TrialFiles;
   trial_voids: TrialVoids;
   trials: Trials;

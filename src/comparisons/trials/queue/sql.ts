@@ -228,25 +228,33 @@ export const lockOldArtifacts = (tx: Db, { comparison, ordinal }: TrialKey, days
     .forUpdate('trials')
     .executeTakeFirst()
 
-/** Sums up the bytes of a workspace's trial files, also of those that no trial refers to any more. */
-export async function sumTrialFiles(db: Db, workspaceId: string): Promise<number> {
-  const { rows } = await sql<{ bytes: number }>`
-    select coalesce(sum(bytes), 0)::int8 as bytes from trial_files where workspace_id = ${workspaceId}`.execute(db)
-  return rows[0]?.bytes ?? 0
+/** Reads the size of a workspace's trial files, also of those that no trial refers to any more. */
+export async function readTrialFileTotal(db: Db, workspaceId: string): Promise<number> {
+  const total = await db
+    .selectFrom('trial_file_totals')
+    .select('bytes')
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+  return Number(total?.bytes ?? 0)
 }
 
-type NewTrialFiles = TrialKey & { blob: string; workspace_id: string; bytes: number }
+type NewTrialFiles = TrialKey & { blob: string; workspaceId: string; bytes: number }
 
-/** Records a blob. An attempt that stores the same files again renews it. */
-export const upsertTrialFiles = (db: Db, { blob, workspace_id, comparison, ordinal, bytes }: NewTrialFiles) =>
-  db
-    .insertInto('trial_files')
-    .values({ blob, workspace_id, comparison, ordinal, bytes })
-    .onConflict((conflict) => conflict.column('blob').doUpdateSet({ stored_at: sql`now()` }))
-    .execute()
+/** Records a blob and adds it to the total. An attempt that stores the same files again only renews it. */
+export const upsertTrialFiles = (db: Db, { blob, workspaceId, comparison, ordinal, bytes }: NewTrialFiles) =>
+  sql`with stored as (
+      insert into trial_files (blob, workspace_id, comparison, ordinal, bytes)
+      values (${blob}, ${workspaceId}, ${comparison}, ${ordinal}, ${bytes})
+      on conflict (blob) do update set stored_at = now() returning xmax = 0 as is_new
+    )
+    insert into trial_file_totals (workspace_id, bytes) select ${workspaceId}, ${bytes} from stored where is_new
+    on conflict (workspace_id) do update set bytes = trial_file_totals.bytes + excluded.bytes`.execute(db)
 
+/** Deletes the record of a blob and subtracts it from the total. */
 export const deleteTrialFiles = (db: Db, blob: string) =>
-  db.deleteFrom('trial_files').where('blob', '=', blob).execute()
+  sql`with deleted as (delete from trial_files where blob = ${blob} returning workspace_id, bytes)
+    update trial_file_totals set bytes = trial_file_totals.bytes - deleted.bytes from deleted
+    where trial_file_totals.workspace_id = deleted.workspace_id`.execute(db)
 
 /** Lists blobs that were stored more than a day ago, and to which their trial does not refer. */
 export const listUnusedTrialFiles = (db: Db, limit: number) =>
