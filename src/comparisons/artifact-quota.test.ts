@@ -23,6 +23,7 @@ test('a workspace whose trial artifacts reach the quota stores no more, and its 
   await lab.work()
   expect(countArtifacts(await lab.trials(first.id))).toBe(10)
   await app.database.pool.query('update trial_files set bytes = $1', [GIGABYTE / 5])
+  await app.database.pool.query('update trial_file_totals set bytes = (select sum(bytes) from trial_files)')
   const { body: second } = await lab.create()
   await lab.work()
   expect(await lab.read(second.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5, errored: 0 } })
@@ -61,6 +62,10 @@ test('artifacts that no trial refers to are deleted after a day', async () => {
   await app.database.pool.query(`update trial_files set stored_at = stored_at - interval '2 days'`)
   expect(await sweep()).toBe(2)
   expect(removed).toHaveLength(2)
+  const sums =
+    'select (select sum(bytes) from trial_files) as files, (select sum(bytes) from trial_file_totals) as total'
+  const { rows } = await app.database.pool.query(sums)
+  expect(rows[0].total).toBe(rows[0].files)
   for (const { id, artifacts } of await lab.trials(body.id)) {
     const artifact = lab.at(body.id, { trialId: id, artifact: artifacts[0].name })
     expect((await app.call(inBenchmark.artifact, artifact)).status).toBe(200)
