@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { assay } from '../test/support/assay-command.ts'
 import { addAllCommands } from './all-commands.ts'
+import { STANDALONE_COMMANDS } from './program.ts'
 import type { Shell } from './shell.ts'
 
 /** Commands without data to print, and why. */
@@ -27,11 +28,27 @@ function listLeaves(command: Command, path: string[] = []): string[] {
   })
 }
 
-test('every command that prints data accepts --json, and says so in its help', async () => {
+const openShell = (): Shell => {
   const output = new PassThrough()
-  const shell = { env: {}, input: () => process.stdin, output, errors: output } as unknown as Shell
+  return { env: {}, input: () => process.stdin, output, errors: output } as unknown as Shell
+}
+
+test('a command that is loaded without the others has all of its subcommands', async () => {
   const program = new Command('assay')
-  addAllCommands(program, shell)
+  addAllCommands(program, openShell())
+  const findLeaves = (from: Command, name: string) => listLeaves(from).filter((leaf) => leaf.split(' ')[0] === name)
+  for (const [name, load] of Object.entries(STANDALONE_COMMANDS)) {
+    const alone = new Command('assay')
+    const addCommands = await load()
+    addCommands(alone, openShell())
+    expect(findLeaves(alone, name), name).toEqual(findLeaves(program, name))
+    expect(findLeaves(alone, name), name).not.toEqual([])
+  }
+})
+
+test('every command that prints data accepts --json, and says so in its help', async () => {
+  const program = new Command('assay')
+  addAllCommands(program, openShell())
   const leaves = listLeaves(program)
   expect(leaves.length).toBeGreaterThan(60)
   const silent: string[] = []

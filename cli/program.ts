@@ -42,16 +42,48 @@ function startCommandHeartbeat(shell: Shell, command: Command): Heartbeat | unde
 
 type AddCommands = (assay: Command, shell: Shell) => void
 
-/** Commands that can be loaded without the others, so that they start faster. */
-const STANDALONE_COMMANDS: Record<string, () => Promise<AddCommands>> = {
+const loadBackup = async () => (await import('./backup.ts')).addBackupCommands
+const loadComparisons = async () => (await import('./comparisons.ts')).addComparisonCommands
+const loadServe = async () => (await import('./serve.ts')).addServeCommands
+
+/**
+ * Commands that can be loaded without the others, so that they start faster. The rest, such as `keys`, are declared in more
+ * than one file.
+ */
+export const STANDALONE_COMMANDS: Record<string, () => Promise<AddCommands>> = {
+  api: loadServe,
+  backup: loadBackup,
+  batches: async () => (await import('./batches.ts')).addBatchesCommands,
+  benchmarks: async () => (await import('./benchmarks.ts')).addBenchmarksCommands,
   calibrate: async () => (await import('./calibrate.ts')).addCalibrateCommand,
   check: async () => (await import('./check.ts')).addCheckCommand,
+  compare: loadComparisons,
+  comparisons: loadComparisons,
+  config: async () => (await import('./operate-settings.ts')).addConfigCommands,
+  configurations: async () => (await import('./configurations.ts')).addConfigurationsCommands,
   demo: async () => (await import('./demo.ts')).addDemoCommand,
+  doctor: async () => (await import('./doctor.ts')).addDoctorCommand,
+  gateway: loadServe,
+  harnesses: async () => (await import('./harnesses.ts')).addHarnessesCommands,
+  import: async () => (await import('./import.ts')).addImportCommands,
   init: async () => (await import('./init.ts')).addInitCommand,
   mcp: async () => (await import('./mcp.ts')).addMcpCommand,
+  models: async () => (await import('./models.ts')).addModelsCommands,
+  'move-database': loadBackup,
+  open: async () => (await import('./open.ts')).addOpenCommand,
+  orgs: async () => (await import('./orgs.ts')).addOrgsCommands,
+  prune: async () => (await import('./operate-prune.ts')).addPruneCommand,
+  releases: async () => (await import('./releases.ts')).addReleasesCommands,
+  repos: async () => (await import('./repos.ts')).addReposCommands,
+  restore: loadBackup,
+  run: async () => (await import('./run.ts')).addRunCommand,
   scan: async () => (await import('./scan.ts')).addScanCommand,
+  serve: loadServe,
   setup: async () => (await import('./setup.ts')).addSetupCommand,
   trial: async () => (await import('./trial.ts')).addTrialCommands,
+  trials: async () => (await import('./trials.ts')).addTrialsCommands,
+  webhooks: async () => (await import('./webhooks.ts')).addWebhooksCommands,
+  work: loadServe,
 }
 
 /** Loads the declaration of a standalone command if the first argument names one, otherwise of all commands. */
