@@ -3,10 +3,14 @@ import { join } from 'node:path'
 import { type Runner, SELECTED_TESTS } from './languages/language.ts'
 import { findLanguageOfRunner, findRunner } from './languages/languages.ts'
 import { testPaths } from './path-kinds.ts'
-import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type TestLists } from './suite.ts'
-
-/** The user that tests run as. Images give it access to the folders that its programs write to. */
-export const TESTS_UID = 61_000
+import {
+  type HiddenTests,
+  type PlainFile,
+  REPOSITORY_FOLDER,
+  type RunPlan,
+  TESTS_UID,
+  type TestLists,
+} from './suite.ts'
 
 /**
  * Seconds that the verifier needs besides the tests: applying the patch, copying hidden tests, reading reports, cleaning up.

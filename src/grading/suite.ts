@@ -1,6 +1,9 @@
 /** Path of the repository in every image, for agents and for the verifier. */
 export const REPOSITORY_FOLDER = '/workspace/repo'
 
+/** The user that tests run as. Images give it access to the folders that its programs write to. */
+export const TESTS_UID = 61_000
+
 /** A file of a tree, or of a task that is being created. `content` is latin1 text, so that no byte is lost. */
 export type PlainFile = { path: string; content: string; executable: boolean }
 

@@ -1,7 +1,6 @@
-import { TESTS_UID } from '../../grading/grader-files.ts'
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
-import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
+import { REPOSITORY_FOLDER, TESTS_UID } from '../../grading/suite.ts'
 
 /** Packages of every image: git for the agent, Python for the verifier, libfaketime for clock tests. */
 const REQUIRED_PACKAGES = ['ca-certificates', 'git', 'libfaketime', 'python3']

@@ -1,5 +1,5 @@
-import { TESTS_UID } from '../../../src/grading/grader-files.ts'
 import { services } from '../../../src/grading/services/services.ts'
+import { TESTS_UID } from '../../../src/grading/suite.ts'
 import { equippedRootfs } from '../base-image.ts'
 
 const apt = (...packages: string[]): string =>
