@@ -66,10 +66,15 @@ export function formatDuration(seconds: number): string {
   return minutes > 0 ? `${minutes}\u00a0min ${rest}\u00a0s` : `${rest}\u00a0s`
 }
 
-/** Returns the parts of a setting id. `configuration` is empty if the id has no fourth part. */
+const TIMEOUTS = 'timeouts*'
+
+/** Returns the parts of a setting id. `configuration` and `timeLimits` are empty if the id does not have them. */
 export function parseSettingId(id: string) {
-  const [catalogId = '', harness = '', level = '', configuration = ''] = id.split('|')
-  return { catalogId, provider: catalogId.split('/')[0] ?? '', harness, level, configuration }
+  const [catalogId = '', harness = '', level = '', ...rest] = id.split('|')
+  const configuration = rest.find((part) => !part.startsWith(TIMEOUTS)) ?? ''
+  const multiplier = rest.find((part) => part.startsWith(TIMEOUTS))?.slice(TIMEOUTS.length)
+  const timeLimits = multiplier === undefined ? '' : `time limits × ${multiplier}`
+  return { catalogId, provider: catalogId.split('/')[0] ?? '', harness, level, configuration, timeLimits }
 }
 
 const harnessNames = new Map<string, string>(Object.entries(HARNESS_NAMES))
@@ -83,26 +88,24 @@ export const nameLevel = (level: string): string => (level === 'none' ? 'no reas
 /** The parts of a setting besides its model. */
 type SettingProgram = Pick<ReleaseSetting, 'id' | 'harness' | 'reasoningLevel'>
 
-/** Renders the harness, the reasoning level and the configuration of a setting. */
-export function renderProgram({ id, harness, reasoningLevel }: SettingProgram): Html {
-  const { configuration } = parseSettingId(id)
-  return html`${renderName(nameHarness(harness))} · ${renderName(nameLevel(reasoningLevel))}${configuration === '' ? '' : html` · ${renderName(configuration)}`}`
+/** Renders the harness, the reasoning level, the configuration and changed time limits of a setting. */
+export const renderProgram = ({ id, harness, reasoningLevel }: SettingProgram): Html =>
+  html`${renderName(nameHarness(harness))} · ${renderName(nameLevel(reasoningLevel))}${listExtras(id).map((extra) => html` · ${renderName(extra)}`)}`
+
+/** Lists the parts of a setting besides model, harness and level: its configuration and changed time limits. */
+export function listExtras(id: string): string[] {
+  const { configuration, timeLimits } = parseSettingId(id)
+  return [configuration, timeLimits].filter((part) => part !== '')
 }
 
-/** Describes a setting in plain text: model, harness, level and configuration. */
+/** Describes a setting in plain text: model, harness, level, configuration and changed time limits. */
 export function describeSetting({
   id,
   model,
   harness,
   reasoningLevel,
 }: SettingProgram & Pick<ReleaseSetting, 'model'>): string {
-  const { configuration } = parseSettingId(id)
-  const parts = [
-    model.label,
-    nameHarness(harness),
-    nameLevel(reasoningLevel),
-    ...(configuration === '' ? [] : [configuration]),
-  ]
+  const parts = [model.label, nameHarness(harness), nameLevel(reasoningLevel), ...listExtras(id)]
   return parts.map((part) => safeText(part, 60)).join(', ')
 }
 

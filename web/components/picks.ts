@@ -54,13 +54,13 @@ export function renderAnswer({ repository, tasks }: Release, picks: readonly Pic
   }</span></p>`
 }
 
-function renderConfiguration(id: string): Html {
-  const { configuration } = parseSettingId(id)
-  return configuration === '' ? html`` : html`, configured as ${renderName(configuration, 40)}`
+function renderExtras(id: string): Html {
+  const { configuration, timeLimits } = parseSettingId(id)
+  return html`${configuration === '' ? '' : html`, configured as ${renderName(configuration, 40)}`}${timeLimits === '' ? '' : html`, with ${timeLimits}`}`
 }
 
 const renderSettingName = ({ id, model, harness, reasoningLevel }: ReleaseSetting): Html =>
-  html`<strong class="recommended">${renderName(model.label, 60)} with ${renderName(nameHarness(harness), 40)} ${reasoningLevel === 'none' ? 'and no' : html`at ${renderName(reasoningLevel, 20)}`} reasoning${renderConfiguration(id)}</strong>`
+  html`<strong class="recommended">${renderName(model.label, 60)} with ${renderName(nameHarness(harness), 40)} ${reasoningLevel === 'none' ? 'and no' : html`at ${renderName(reasoningLevel, 20)}`} reasoning${renderExtras(id)}</strong>`
 
 export const renderPicks = (release: Release, picks: readonly PickedSetting[]): Html =>
   picks.length === 0

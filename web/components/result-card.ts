@@ -5,6 +5,7 @@ import {
   formatInterval,
   formatLanguage,
   type Html,
+  listExtras,
   nameHarness,
   nameLevel,
   parseSettingId,
@@ -33,9 +34,9 @@ ${firstPick ? renderPick(firstPick, tasks) : ''}
 
 function renderPick({ role, setting }: { role: string; setting: SettingSummary }, tasks: number): Html {
   const { id, model, accuracy, costPerTaskUsd, ci95 } = setting
-  const { harness, level, configuration } = parseSettingId(id)
+  const { harness, level } = parseSettingId(id)
   return html`<p class="role">${ROLES[role]}${tasks < RECOMMENDATION_TASKS_MIN ? html` <span class="muted">too few tasks to recommend</span>` : ''}</p>
-<p><strong>${renderName(model.label, 40)}</strong><br><span class="muted small">${renderName(nameHarness(harness), 30)} · ${renderName(nameLevel(level), 20)}${configuration === '' ? '' : html` · ${renderName(configuration, 30)}`}</span></p>
+<p><strong>${renderName(model.label, 40)}</strong><br><span class="muted small">${renderName(nameHarness(harness), 30)} · ${renderName(nameLevel(level), 20)}${listExtras(id).map((extra) => html` · ${renderName(extra, 30)}`)}</span></p>
 <p><span class="figure">${percent(accuracy)}</span> ${ci95 ? html`<span class="faint small">${formatInterval(ci95)}</span> ` : ''}<span class="muted small">of ${plural(tasks, 'task')}</span> · <span class="figure">${usd(costPerTaskUsd)}</span> <span class="muted small">per task</span></p>`
 }
 
