@@ -17,6 +17,7 @@ import { nameScope, type Scope, toComparisonLink } from './scope.ts'
 import { formatRoughDuration } from './text.ts'
 
 type QuoteCardProps = { scope: Scope; catalog: Catalog; draft: Draft }
+type RepositoryOptions = NonNullable<ReturnType<typeof useRepositoryOptions>['data']>
 type QuoteBody = NonNullable<ReturnType<typeof toQuoteBody>>
 
 /** Shows the quote of the chosen settings, and starts the comparison. */
@@ -40,7 +41,8 @@ export function QuoteCard({ scope, catalog, draft }: QuoteCardProps) {
 }
 
 function QuoteResult({ scope, body }: { scope: Scope; body: QuoteBody }) {
-  const tasks = useApprovedTasks(scope)
+  const options = useRepositoryOptions(scope)
+  const tasks = listApprovedTasks(options.data)
   const isRepository = scope.kind === 'repository'
   // Hooks cannot be conditional, so both reads exist. The read for the other kind of scope is disabled.
   const onBenchmark = useRead(
@@ -53,6 +55,7 @@ function QuoteResult({ scope, body }: { scope: Scope; body: QuoteBody }) {
     { params: toRepositoryParams(scope), body: { ...body, tasks } },
     { enabled: isRepository && tasks.length > 0, keepPrevious: true },
   )
+  if (isRepository && options.data === undefined) return <Loaded query={options}>{() => null}</Loaded>
   if (isRepository && tasks.length === 0)
     return (
       <Empty command={`assay batches review <run> --repo ${nameScope(scope)}`}>
@@ -70,15 +73,12 @@ const toBenchmarkParams = (scope: Scope) =>
 const toRepositoryParams = (scope: Scope) =>
   scope.kind === 'repository' ? { owner: scope.owner, name: scope.name } : { owner: '', name: '' }
 
-/** Returns all approved tasks of a repository. Empty for a benchmark, of which every task runs. */
-function useApprovedTasks(scope: Scope) {
-  const options = useRead(
-    inRepository.options,
-    { params: toRepositoryParams(scope) },
-    { enabled: scope.kind === 'repository' },
-  )
-  return (options.data?.tasks ?? []).map(({ runId, taskId }) => ({ runId, taskId }))
-}
+/** Reads what a comparison on a repository can use. Reads nothing for a benchmark, of which every task runs. */
+const useRepositoryOptions = (scope: Scope) =>
+  useRead(inRepository.options, { params: toRepositoryParams(scope) }, { enabled: scope.kind === 'repository' })
+
+const listApprovedTasks = (options: RepositoryOptions | undefined) =>
+  (options?.tasks ?? []).map(({ runId, taskId }) => ({ runId, taskId }))
 
 function QuoteFacts({ quote }: { quote: Quote }) {
   const { costUsd, maximumCostUsd, durationSeconds, concurrency, smallestDifference } = quote
@@ -116,7 +116,8 @@ function StartButton({ scope, catalog, draft }: QuoteCardProps) {
   const api = useApi()
   const navigate = useNavigate()
   const queries = useQueryClient()
-  const tasks = useApprovedTasks(scope)
+  const tasks = listApprovedTasks(useRepositoryOptions(scope).data)
+  const hasTasks = scope.kind === 'benchmark' || tasks.length > 0
   // The id is chosen once, so that a retry or a second click does not create another comparison.
   const [id] = useState(() => crypto.randomUUID())
   const start = useMutation({
@@ -131,7 +132,12 @@ function StartButton({ scope, catalog, draft }: QuoteCardProps) {
     return <p className="small muted">This key may only read. Starting needs a key with permission write.</p>
   return (
     <>
-      <button type="button" className="button primary" disabled={start.isPending} onClick={() => start.mutate()}>
+      <button
+        type="button"
+        className="button primary"
+        disabled={start.isPending || !hasTasks}
+        onClick={() => start.mutate()}
+      >
         Start comparison
       </button>
       {start.error && <ProblemNote error={start.error} />}
