@@ -1,14 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useMemo, useState } from 'react'
 import { replaceUnsafeCharacters } from '../../../src/platform/terminal-text.ts'
-import { toDiffLineKind } from '../../components/diff-line.ts'
+import { type DiffFile, listDiffFiles, toDiffLineKind } from '../../components/diff-line.ts'
 import { VirtualLines } from './virtual-lines.tsx'
 
 type DiffLinesProps = { label: string; lines: readonly string[] }
 
 /** Shows a unified diff with its files above it. Code has syntax colours as soon as the highlighter is loaded. */
 export function DiffLines({ label, lines }: DiffLinesProps) {
-  const files = useMemo(() => listFiles(lines), [lines])
+  const files = useMemo(() => listDiffFiles(lines), [lines])
   const [targetIndex, setTargetIndex] = useState<number>()
   const renderLine = useLineRenderer(files)
   return (
@@ -40,21 +40,6 @@ export function DiffLines({ label, lines }: DiffLinesProps) {
 }
 
 const FILES_SHOWN_MAX = 20
-
-/** A file of a diff, with the index of its line `+++` and the numbers of its changed lines. */
-type DiffFile = { name: string; headerIndex: number; added: number; removed: number }
-
-function listFiles(lines: readonly string[]): DiffFile[] {
-  const files: DiffFile[] = []
-  for (const [index, line] of lines.entries()) {
-    if (line.startsWith('+++ '))
-      files.push({ name: line.slice('+++ '.length).replace(/^b\//, ''), headerIndex: index, added: 0, removed: 0 })
-    const file = files.at(-1)
-    const kind = toDiffLineKind(line)
-    if (file && (kind === 'added' || kind === 'removed')) file[kind] += 1
-  }
-  return files
-}
 
 /** Loads the highlighter and returns a function that colours a line, or undefined until the highlighter is loaded. */
 function useLineRenderer(files: readonly DiffFile[]): ((line: string, index: number) => ReactNode) | undefined {
