@@ -55,6 +55,8 @@ test.each([
   ['the output as JSON', ['repos', 'list', '--json'], 200],
 ])('%s of a hostile server does not command the terminal', async (_, args, status) => {
   const repository = {
+    // Read from the answer to the first request, for the key.
+    org: 'lab',
     id: 1,
     owner: 'lab',
     name: 'demo',
