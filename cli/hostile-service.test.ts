@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -8,6 +8,7 @@ import { type TestApp, testApp } from '../test/support/app.ts'
 import { assay } from '../test/support/assay-command.ts'
 import { openComparisonLab } from '../test/support/comparisons.ts'
 import { tgz } from '../test/support/harbor/raw-tar.ts'
+import { listenOnLoopback } from '../test/support/loopback-servers.ts'
 
 let app: TestApp
 let comparisonId: string
@@ -26,21 +27,9 @@ beforeEach(async () => {
 
 const run = (url: string, ...args: string[]) => assay(args, { env: { ASSAY_URL: url, ASSAY_KEY: app.adminKey } })
 
-/** Starts a server on a loopback address. */
-async function listen(handler: RequestListener, host = '127.0.0.1') {
-  const server = createServer(handler)
-  await new Promise<void>((resolve) => server.listen(0, host, resolve))
-  const address = server.address()
-  const close = () => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return { url: `http://${host}:${typeof address === 'object' ? address?.port : ''}`, [Symbol.dispose]: close }
-}
-
 /** Starts a server that answers as the service does, with a changed text. */
 const listenTampering = (tamper: (text: string) => string) =>
-  listen(async ({ url = '', headers }, response) => {
+  listenOnLoopback(async ({ url = '', headers }, response) => {
     const answer = await fetch(`${app.url}${url}`, { headers: { authorization: headers.authorization ?? '' } })
     response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
     response.end(tamper(await answer.text()))
@@ -107,7 +96,7 @@ test.each(['../escaped', '/escaped', 'a/../../escaped', '..', '.', ''])(
   'a task called "%s" is not exported',
   async (name) => {
     const taskId = name === '/escaped' ? join(folder, name) : name
-    using server = await listen(serveTask(taskId, ARCHIVE))
+    using server = await listenOnLoopback(serveTask(taskId, ARCHIVE))
     const ran = await exportTasks(server.url, join(folder, 'tasks'))
     expect(ran.err).toContain('not a file name')
     expect(existsSync(join(folder, 'escaped'))).toBe(false)
@@ -116,7 +105,7 @@ test.each(['../escaped', '/escaped', 'a/../../escaped', '..', '.', ''])(
 )
 
 test('files of an exported task run with the rights of nobody else', async () => {
-  using server = await listen(serveTask('hello', ARCHIVE))
+  using server = await listenOnLoopback(serveTask('hello', ARCHIVE))
   expect(await exportTasks(server.url, join(folder, 'tasks'))).toMatchObject({ code: 0 })
   const { mode } = await stat(join(folder, 'tasks/hello/solve.sh'))
   expect(mode & 0o7000).toBe(0)

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -8,21 +7,11 @@ import { Assay, AssayProblem, AssayUnreachable } from '../../sdk/typescript/src/
 import { call, ProblemReceived, ServiceUnreachable } from '../../src/platform/http/client.ts'
 import { connectRepository, readRepository } from '../../src/repos/schema.ts'
 import { readOwnKey } from '../../src/workspaces/schema.ts'
+import { listenOnLoopback } from '../support/loopback-servers.ts'
 
 const KEY = 'assay_0123456789'
 const HOSTILE = '\u001b]0;owned\u0007\u009b2J\u202e\r\nassay ready'
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}]/u
-
-async function listen(handler: RequestListener, host = '127.0.0.1') {
-  const server = createServer(handler)
-  await new Promise<void>((resolve) => server.listen(0, host, resolve))
-  const address = server.address()
-  const close = () => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return { url: `http://${host}:${typeof address === 'object' ? address?.port : ''}`, [Symbol.dispose]: close }
-}
 
 /** 257 MiB of spaces. */
 const BOMB = gzipSync(Buffer.alloc(257 * 1024 * 1024, ' '))
@@ -90,11 +79,13 @@ const CLIENTS = [
 test.each(CLIENTS)('$name follows no redirect, which would receive the key or the body', async (client) => {
   for (const status of [301, 302, 303, 307, 308]) {
     const stolen: string[] = []
-    using thief = await listen(({ method, url }, response) => {
+    using thief = await listenOnLoopback(({ method, url }, response) => {
       stolen.push(`${method} ${url}`)
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"org":"stolen"}')
     }, '127.0.0.2')
-    using server = await listen((_, response) => void response.writeHead(status, { location: `${thief.url}/x` }).end())
+    using server = await listenOnLoopback(
+      (_, response) => void response.writeHead(status, { location: `${thief.url}/x` }).end(),
+    )
     expect(await client.read(server.url)).toMatchObject({
       error: client.unreachable,
       message: expect.stringContaining('redirect'),
@@ -105,7 +96,7 @@ test.each(CLIENTS)('$name follows no redirect, which would receive the key or th
 })
 
 test.each(CLIENTS)('$name reports an answer that is not JSON as another program', async (client) => {
-  using server = await listen(
+  using server = await listenOnLoopback(
     (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end(`<html>${HOSTILE}`),
   )
   const { error, message } = await client.read(server.url)
@@ -114,7 +105,7 @@ test.each(CLIENTS)('$name reports an answer that is not JSON as another program'
 })
 
 test.each(CLIENTS)('$name refuses a small answer that unpacks to a huge one', async (client) => {
-  using server = await listen(
+  using server = await listenOnLoopback(
     (_, response) =>
       void response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(BOMB),
   )
@@ -131,7 +122,7 @@ test.each(CLIENTS.slice(0, 2))('an error of $name commands no terminal', async (
     requestId: 'x',
     retryable: false,
   }
-  using server = await listen(
+  using server = await listenOnLoopback(
     (_, response) =>
       void response.writeHead(422, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem)),
   )
@@ -143,7 +134,7 @@ test.each(CLIENTS.slice(0, 2))('an error of $name commands no terminal', async (
 
 test('names of one or two dots lead to no other operation', async () => {
   const paths: string[] = []
-  using server = await listen(({ url = '' }, response) => {
+  using server = await listenOnLoopback(({ url = '' }, response) => {
     paths.push(url)
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
   })
@@ -163,7 +154,7 @@ test('names of one or two dots lead to no other operation', async () => {
 })
 
 test('a list whose pages repeat does not go on for ever', async () => {
-  using server = await listen(
+  using server = await listenOnLoopback(
     (_, response) =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end('{"keys":[],"nextCursor":"same"}'),
   )

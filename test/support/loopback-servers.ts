@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Server, Socket } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
@@ -99,4 +99,21 @@ async function listen(server: Server, host: string, port: number): Promise<Socke
   server.listen(port, host)
   await once(server, 'listening')
   return connections
+}
+
+/** Starts an HTTP server on a loopback address. Disposing it also ends open connections. */
+export async function listenOnLoopback(
+  handler: RequestListener,
+  host = '127.0.0.1',
+): Promise<Disposable & { url: string }> {
+  const server = createServer(handler)
+  await new Promise<void>((resolve) => server.listen(0, host, resolve))
+  const address = server.address()
+  return {
+    url: `http://${host}:${typeof address === 'object' ? address?.port : ''}`,
+    [Symbol.dispose]() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
 }
