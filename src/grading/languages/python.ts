@@ -122,7 +122,10 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   })
 }
 
-/** Returns a line that installs requirements that the landed manifests add or change, without the base's constraints. */
+/**
+ * Returns a line that installs requirements that the landed manifests add or change, without the base's constraints. Not all
+ * of them are for tests: those that cannot be built or found are left out.
+ */
 function renderChangedInstall(
   tree: TreeFacts,
   landed: TreeFacts | undefined,
@@ -131,8 +134,14 @@ function renderChangedInstall(
   if (landed === undefined) return []
   const before = new Set([...listRequirements(tree), ...listRequirementLines(tree)])
   const changed = [...listRequirements(landed), ...listRequirementLines(landed)].filter((each) => !before.has(each))
-  return changed.length === 0 ? [] : [install([...new Set(changed)].map(quoteWord).join(' '))]
+  if (changed.length === 0) return []
+  const words = [...new Set(changed)].map(quoteWord).join(' ')
+  const installEach = `for each in "$@"; do ${install('"$each"')} || ${HAS_NO_PACKAGE} || exit 1; done`
+  return [`set -- ${words}; ${install('"$@"')} || { ${HAS_NO_PACKAGE} && ${installEach}; }`]
 }
+
+/** Exit code of uv for a package that cannot be built or found. Failures of the network have another one. */
+const HAS_NO_PACKAGE = '[ $? -eq 1 ]'
 
 /** Lists the plain requirements of requirement files. */
 const listRequirementLines = ({ texts }: TreeFacts): string[] =>

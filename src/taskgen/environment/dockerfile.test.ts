@@ -1,3 +1,7 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { completeRecipe, type EnvRecipe } from '../../grading/languages/recipe.ts'
@@ -184,6 +188,8 @@ test.each<[string, Record<string, string>]>([
   expect(setup).not.toMatch(/sphinx|requirements\.txt/)
 })
 
+const UV_INSTALL = 'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache'
+
 const packageJson = (dependencies: Record<string, string>) => ({ 'package.json': JSON.stringify({ dependencies }) })
 
 test.each<[string, Record<string, string>, Record<string, string>, string | undefined]>([
@@ -204,7 +210,7 @@ test.each<[string, Record<string, string>, Record<string, string>, string | unde
     'pytest',
     { 'requirements.txt': 'attrs\n' },
     { 'requirements.txt': 'attrs\nidna>=3 # new\n-r other.txt\n' },
-    "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'idna>=3'",
+    `set -- idna>=3; ${UV_INSTALL} "$@" || { [ $? -eq 1 ] && for each in "$@"; do ${UV_INSTALL} "$each" || [ $? -eq 1 ] || exit 1; done; }`,
   ],
 ])('installs what the landed manifests add: %s, %j, %j', (runner, before, after, line) => {
   const made = findRunnerSetup(runner)?.buildRecipe(tree(before), tree(after))
@@ -213,6 +219,27 @@ test.each<[string, Record<string, string>, Record<string, string>, string | unde
     (each) => ![...(same?.setup ?? []), ...(same?.build ?? [])].includes(each),
   )
   expect(added.map((each) => each.replaceAll("'", '')).join()).toBe(line?.replaceAll("'", '') ?? '')
+})
+
+test.each([
+  ['all that can be built or found', 'broken) exit 1', 0, ['attrs', 'idna']],
+  ['nothing if the network fails', '*) exit 2', 1, []],
+])('of requirements that the landed manifests add, installs %s', async (_, failing, code, expected) => {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-uv-'))
+  try {
+    // Installs a package by creating a file. Fails for all packages if it fails for one.
+    const uv = `#!/bin/sh\nshift 3\nfor each; do case "$each" in ${failing} ;; esac; done\nfor each; do : > "${folder}/installed-$each"; done\n`
+    await writeFile(join(folder, 'uv'), uv, { mode: 0o755 })
+    const landed = tree({ 'requirements.txt': 'attrs\nbroken\nidna\n' })
+    const recipe = findRunnerSetup('pytest')?.buildRecipe(tree({ 'requirements.txt': '' }), landed)
+    const line = recipe?.build.at(-1)?.replaceAll('/opt/deps/tools/bin/uv', join(folder, 'uv')) ?? ''
+    const { status } = spawnSync('sh', ['-c', line])
+    expect(status).toBe(code)
+    const installed = (await readdir(folder)).filter((name) => name.startsWith('installed-'))
+    expect(installed.sort()).toEqual(expected.map((name) => `installed-${name}`))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })
 
 test.each<[string, Record<string, string>]>([
