@@ -14,7 +14,7 @@ import {
 import { runGroup } from './mutation/run-group.ts'
 
 // `npm run mutate [file …]`: changes the decision files in small ways and counts the changes that no test notices.
-// Without file names it tests all of them and writes the table in docs/mutation.md.
+// Tests all files and writes the table in docs/mutation.md if no file is named.
 
 const PAGE = join(ROOT, 'docs/mutation.md')
 const TABLE = /(<!-- table: npm run mutate -->\n)[\s\S]*(<!-- end of table -->)/

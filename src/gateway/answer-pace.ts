@@ -21,7 +21,7 @@ export function createAnswerPacer(options: PaceOptions): AnswerPacer {
       backlogs.set(workspaceId, backlog)
       if (backlog.bytes <= options.answerBurstBytes) return undefined
       const ownMs = (bytes / options.answerBytesPerSecond) * 1000
-      // One after the other: answers that wake up at the same time would be parsed without a break.
+      // Answers wait one after the other. If they continued at the same time, they would be parsed without a break.
       const turn = (turns.get(workspaceId) ?? Promise.resolve()).then(() => waitUnlessAborted(ownMs, signal))
       turns.set(workspaceId, turn)
       return turn

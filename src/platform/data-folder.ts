@@ -66,7 +66,7 @@ function readMark(path: string): string | undefined {
 }
 
 /**
- * Identifies a folder on this disk by values that nobody can predict. The device number is left out, because it can change
+ * Identifies a folder on this disk by values that cannot be predicted. The device number is left out, because it can change
  * when the machine restarts.
  */
 function identify(path: string): string {

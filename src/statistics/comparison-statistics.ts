@@ -13,7 +13,7 @@ export type SettingStatistics = {
   mean: number
   /** Mean cost per task in micro-dollars. Undefined if a cost is unknown or there are no tasks. */
   meanMicros: number | undefined
-  /** The same mean with its interval. Also undefined below five tasks. */
+  /** Mean cost per task with its interval. Undefined like `meanMicros`, and if there are fewer than five tasks. */
   cost: MeanInterval | undefined
   rank: Rank | undefined
   /** Undefined unless the setting has a result and a known cost for every scored task. */

@@ -169,7 +169,7 @@ const OUTPUT_AGE_MAX_MS = 8 * 24 * 60 * 60 * 1000
 export async function sweepOutput(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
-    const stats = await stat(path).catch(() => undefined) // Its owner may remove it concurrently.
+    const stats = await stat(path).catch(() => undefined) // The file may be removed at the same time.
     if (stats && Date.now() - stats.mtimeMs > OUTPUT_AGE_MAX_MS) await rm(path, { recursive: true, force: true })
   }
 }

@@ -236,7 +236,7 @@ const toHandover = (
   agent,
   async onAdoptable(sandboxId) {
     const storeAgent = (tx: Db) => recordRunningAgent(tx, trial, { sandboxId, grantId })
-    await job.write(storeAgent).catch(() => {}) // Without a row, the next worker starts the agent again.
+    await job.write(storeAgent).catch(() => {}) // The next worker starts the agent again if there is no row.
   },
   isTakenOver: (reason) => reason instanceof LeaseLost || (leavesAgents && reason instanceof WorkerStopped),
 })

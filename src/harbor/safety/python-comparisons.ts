@@ -93,7 +93,7 @@ function isFormOperand(flow: PythonFlow, scope: PythonScope, code: string): bool
   return sizes.size > 0 && origins.size + numbers.size === 0
 }
 
-/** What a comparison uses of submitted files: `parts` of them, or the whole `files` if there are no parts. */
+/** The submitted contents in a comparison: `parts` of files, or whole `files` if there are no parts. */
 type ComparedContents = { files: Set<string>; parts: Set<string> }
 type Operand = ComparedContents & { isSize: boolean; isFromTests: boolean }
 

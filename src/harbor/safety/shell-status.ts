@@ -47,7 +47,7 @@ function holdsVariable(word: ShellWord, name: string): boolean {
   return others.length === 0 && part?.kind === 'variable' && part.name === name && part.operator === ''
 }
 
-/** `zero`: success is told from everything else. `other`: certain failures are told from everything else. */
+/** `zero`: the test distinguishes success from failure. `other`: it distinguishes certain failures from the rest. */
 type StatusTest = 'zero' | 'other'
 
 /** Lists how commands test a variable. `list`: the commands that may contain the clauses of a `case`. */

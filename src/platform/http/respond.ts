@@ -31,7 +31,7 @@ export function toWireResponse(
     if (matchesEtag(request.headers['if-none-match'], headers.etag)) return toEmptyResponse(304, headers)
   }
   if (answer.text === '') return toEmptyResponse(answer.status, headers)
-  // Without a length, Node would use chunked encoding.
+  // Node would use chunked encoding if the length were missing.
   headers['content-length'] = String(Buffer.byteLength(answer.text))
   return { status: answer.status, headers, body: answer.text }
 }

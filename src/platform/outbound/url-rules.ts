@@ -81,7 +81,7 @@ export function findRedirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusa
   return findRuleRefusal(to, toRedirectRule(trust))
 }
 
-/** Returns the rule for the targets of redirects, which nobody but their server chose. */
+/** Returns the rule for targets of redirects. A server chose them, not a user or an operator. */
 export const toRedirectRule = (trust: Trust): RuleName => (trust === 'operator' ? 'operatorRedirect' : 'client')
 
 /** Returns the host of a URL, without the brackets around IPv6 addresses. */

@@ -107,7 +107,7 @@ type RowLabelsProps = {
   rows: readonly number[]
   settingIds: readonly string[]
   settings: readonly ComparisonSetting[]
-  names: SettingNames
+  names: SettingLabels
   isGrouped: boolean
 }
 
@@ -125,10 +125,10 @@ const RowLabels = memo(({ rows, settingIds, settings, names, isGrouped }: RowLab
   )
 })
 
-type SettingNames = ReadonlyMap<string, { short: string; full: string }>
+type SettingLabels = ReadonlyMap<string, { short: string; full: string }>
 
 /** Returns short and full names by id. The settings of a comparison do not change, only their results do. */
-function useSettingNames(settings: readonly ComparisonSetting[]): SettingNames {
+function useSettingNames(settings: readonly ComparisonSetting[]): SettingLabels {
   // biome-ignore lint/correctness/useExhaustiveDependencies: results do not change names
   return useMemo(() => {
     const shorten = createNameShortener(settings)
@@ -150,7 +150,7 @@ const RowLabel = memo(({ name, fullName, accuracy }: RowLabelProps) => (
 ))
 
 type MapCellsProps = Omit<TrialMapProps, 'settings'> & {
-  names: SettingNames
+  names: SettingLabels
   /** The matrix whose results determine the order of the columns. */
   orderMatrix: ComparisonMatrix
   /** Position in the matrix of the setting of each row. */
@@ -269,7 +269,7 @@ function scrollIntoView(scroller: HTMLDivElement | null, left: number, columnPx:
   if (right > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = right - scroller.clientWidth
 }
 
-function describeCell(matrix: ComparisonMatrix, names: SettingNames, { task, setting }: MapCell): string {
+function describeCell(matrix: ComparisonMatrix, names: SettingLabels, { task, setting }: MapCell): string {
   const { state } = toCell(matrix, task, setting)
   const name = names.get(matrix.settings[setting] ?? '')?.full
   return `${matrix.tasks[task]?.name ?? ''} · ${name}: ${state === 'mixed' ? 'some attempts passed' : state}`

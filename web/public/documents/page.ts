@@ -3,7 +3,7 @@ import type { Html } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 
 /** A page of the documentation. `body` is HTML, rendered from our own Markdown with every tag in it escaped. */
-type DocumentPage = {
+type DocumentView = {
   title: string
   body: string
   path: string
@@ -27,7 +27,7 @@ const renderGroup = ({ title, pages }: GuideGroup): Html => html`<section class=
 <dl>${pages.map((page) => html`<dt><a href="${page.path}">${page.title}</a></dt><dd>${page.about}</dd>`)}</dl></section>`
 
 /** Renders one page of the guide, with links to the pages of its group. */
-export function renderGuidePage(site: Site, document: DocumentPage, groups: readonly GuideGroup[]): string {
+export function renderGuidePage(site: Site, document: DocumentView, groups: readonly GuideGroup[]): string {
   const { title, path } = document
   const group = groups.find(({ pages }) => pages.some((page) => page.path === path))
   const pages = group?.pages ?? []
@@ -45,7 +45,7 @@ const METHODOLOGY_PAGES = [
 ] as const
 
 /** Renders a page of the methodology: how numbers are computed, or which attacks were tried. */
-export const renderMethodologyPage = (site: Site, document: DocumentPage): string =>
+export const renderMethodologyPage = (site: Site, document: DocumentView): string =>
   renderPage(site, {
     title: `Methodology: ${document.title}`,
     description: 'How accuracy, cost, intervals, ranks and the frontier are measured, and how verdicts are protected.',
@@ -58,6 +58,6 @@ const renderTabs = (label: string, pages: readonly { path: string; title: string
     ({ path, title }) => html`<a href="${path}" ${path === currentPath ? html`aria-current="page"` : ''}>${title}</a>`,
   )}</nav>`
 
-const renderDocument = ({ body, sections }: DocumentPage): Html =>
+const renderDocument = ({ body, sections }: DocumentView): Html =>
   html`<div class="document"><article class="prose">${raw(body)}</article>
 <nav class="contents small" aria-label="Contents"><ul>${sections.map(({ id, title }) => html`<li><a class="plain" href="#${id}">${title}</a></li>`)}</ul></nav></div>`

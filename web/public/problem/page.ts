@@ -3,12 +3,12 @@ import { type Html, releasePath, renderName } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 
 /** A problem response. A problem about withdrawn results also has `releaseId` and `repository`. */
-type ProblemDocument = { status: number; title: string; detail: string; requestId: string } & Record<string, unknown>
+type ProblemFacts = { status: number; title: string; detail: string; requestId: string } & Record<string, unknown>
 
 const DETAIL_LENGTH_MAX = 1200
 
 /** Renders a problem as a page: what happened, and what the reader can do. */
-export const renderProblemPage = (site: Site, problem: ProblemDocument): string =>
+export const renderProblemPage = (site: Site, problem: ProblemFacts): string =>
   renderPage(site, {
     title: `${problem.status} ${problem.title}`,
     description: problem.title,
@@ -18,7 +18,7 @@ ${renderHelp(problem)}
 <p class="small faint">Request ${problem.requestId}</p></section>`,
   })
 
-function renderHelp({ status, releaseId, repository }: ProblemDocument): Html {
+function renderHelp({ status, releaseId, repository }: ProblemFacts): Html {
   if (typeof releaseId === 'string' && typeof repository === 'string')
     return html`<p>The withdrawn release stays readable, marked as withdrawn. <a href="${releasePath(repository, releaseId)}">Show the withdrawn release</a> · <a href="/">All results</a></p>`
   if (status >= 500)

@@ -228,7 +228,7 @@ export const lockOldArtifacts = (tx: Db, { comparison, ordinal }: TrialKey, days
     .forUpdate('trials')
     .executeTakeFirst()
 
-/** Reads the size of a workspace's trial files, also of those that no trial refers to any more. */
+/** Reads the total size of a workspace's trial files. It includes files of attempts that were repeated. */
 export async function readTrialFileTotal(db: Db, workspaceId: string): Promise<number> {
   const total = await db
     .selectFrom('trial_file_totals')
