@@ -66,7 +66,7 @@ const formatOracleTimes = (attempt: CalibrateTaskResult['attempts'][number] | un
 const OUTCOME_NAMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
 
 const WEAK_HINT =
-  'An agent that does the same passes without doing the work. A grader isolates the tests from the code they run and stops most cheats: docs/tasks.md, "Grader".'
+  'An agent that does the same passes without doing the work. A grader isolates the tests from the code they run and stops most cheats: docs/verifier-strength.md.'
 
 function printCalibration(shell: Shell, calibration: CalibrateTaskResult): void {
   if (calibration.kind === 'unfit') return

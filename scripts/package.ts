@@ -20,7 +20,7 @@ const COPIED_FILES = [
   /^(src|samples|web\/assets)\/.+(?<!\.ts)$/,
   /^(migrations|skills)\//,
   // Documentation that the service shows.
-  /^docs\/(?!(?:benchmarks|evidence|map|mutation)\.md$)[a-z]+\.md$/,
+  /^docs\/(?!(?:benchmarks|evidence|map|mutation)\.md$)[a-z-]+\.md$/,
   /^(LICENSE|NOTICE|README\.md|SECURITY\.md|CHANGELOG\.md)$/,
 ]
 

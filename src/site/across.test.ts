@@ -98,7 +98,7 @@ test('two releases are compared setting by setting, by default the newest with t
 test('the guide lists its pages, and every link on them leads to a page', async () => {
   const { text, words } = await open('/guide')
   expect(words).toContain('Run settings on the same tasks, read the answer')
-  const pages = [...text.matchAll(/href="(\/guide\/[a-z]+)"/g)].map(([, href = '']) => href)
+  const pages = [...text.matchAll(/href="(\/guide\/[a-z-]+)"/g)].map(([, href = '']) => href)
   expect(pages.length).toBeGreaterThan(15)
   const targets = new Set<string>()
   for (const path of pages) {

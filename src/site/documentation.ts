@@ -18,7 +18,8 @@ const GUIDE: readonly { title: string; pages: Readonly<Record<string, string>> }
   {
     title: 'Write tasks and add agents',
     pages: {
-      tasks: 'How a task runs, how it is verified, and what its reward is worth.',
+      tasks: 'How a task runs, how it is verified, and what its environment can have.',
+      'verifier-strength': 'Write tests that an agent cannot pass without the work.',
       safety: 'What is checked before a task of somebody else is accepted.',
       harnesses: 'The agent programs that are supported, and how to add your own.',
       extending: 'Recipes for a harness, a sandbox, a language and a public field.',
