@@ -9,7 +9,7 @@ const inFolder = (folder: string): string[] =>
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name))
 
-export const pages: DocPage[] = ['.', 'docs', 'docs/decisions']
+export const pages: DocPage[] = ['.', 'docs', 'docs/decisions', 'docs/evidence']
   .flatMap(inFolder)
   .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 
