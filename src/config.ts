@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { ModelNetworks } from './catalog/custom-models.ts'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
+import { parseOrUndefined } from './platform/errors.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
 import type { AllowedHost } from './platform/outbound/url-rules.ts'
 import type { TracingSettings } from './platform/tracing.ts'
@@ -307,15 +308,8 @@ function toTracing(settings: z.infer<typeof Settings>): TracingSettings | undefi
 /** Parses `name=value`. The value is percent-encoded; one with an invalid escape is used unchanged. */
 function parseHeader(pair: string): [string, string] {
   const at = pair.indexOf('=')
-  return [pair.slice(0, at).trim(), decodeHeaderValue(pair.slice(at + 1).trim())]
-}
-
-function decodeHeaderValue(value: string): string {
-  try {
-    return decodeURIComponent(value)
-  } catch {
-    return value
-  }
+  const value = pair.slice(at + 1).trim()
+  return [pair.slice(0, at).trim(), parseOrUndefined(() => decodeURIComponent(value)) ?? value]
 }
 
 const UPSTREAM_PREFIX = 'ASSAY_GATEWAY_UPSTREAM_'

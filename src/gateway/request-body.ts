@@ -1,5 +1,6 @@
 import { pipeline, type Readable } from 'node:stream'
 import type { Json, JsonObject } from '../harnesses/json.ts'
+import { parseOrUndefined } from '../platform/errors.ts'
 import { hasDuplicates, measureJson } from '../platform/untrusted-json.ts'
 import { createDecoder } from './headers.ts'
 
@@ -85,18 +86,10 @@ export function parseRequestBody(bytes: Uint8Array): { kind: 'parsed'; json: Jso
   const { colons, values, depth } = measureJson(bytes)
   if (values > VALUES_MAX) return malformed('The body has too many values.')
   if (depth > DEPTH_MAX) return malformed('The body is nested too deeply.')
-  const json = parseUtf8Json(bytes)
+  const json = parseOrUndefined((): Json => JSON.parse(utf8.decode(bytes)))
   if (json === undefined || json === null || typeof json !== 'object' || Array.isArray(json)) {
     return malformed('The body must be one JSON object.')
   }
   if (hasDuplicates(colons, json)) return malformed('The body has two members with the same name.')
   return { kind: 'parsed', json }
-}
-
-function parseUtf8Json(bytes: Uint8Array): Json | undefined {
-  try {
-    return JSON.parse(utf8.decode(bytes))
-  } catch {
-    return undefined
-  }
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, hasCode } from '../platform/errors.ts'
+import { codeOf, hasCode, parseOrUndefined } from '../platform/errors.ts'
 import { UNTRUSTED_FILE_FLAGS } from './folder-source.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
 import { decodeUtf8 } from './source.ts'
@@ -145,7 +145,7 @@ const KEYS_MAX = 100
 const KEY_LENGTH_MAX = 200
 
 function parseRewardsJson(text: string): Rewards | RewardRefusal {
-  const value = parseJson(text)
+  const value: unknown = parseOrUndefined(() => JSON.parse(text))
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'not_rewards'
   const entries = Object.entries(value)
   const rewards = entries.filter((entry): entry is [string, number] => Number.isFinite(entry[1]))
@@ -159,14 +159,6 @@ function parseRewardsJson(text: string): Rewards | RewardRefusal {
 /** Rejects control characters and lone surrogates. PostgreSQL stores neither a NUL character nor a lone surrogate. */
 const isRewardKey = (key: string): boolean =>
   key !== '' && key.length <= KEY_LENGTH_MAX && key.isWellFormed() && !/\p{Cc}/u.test(key)
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 const refuse = (file: string, reason: RewardRefusal, message: string): Extract<RewardResult, { kind: 'refused' }> => ({
   kind: 'refused',

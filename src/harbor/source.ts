@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { parseOrUndefined } from '../platform/errors.ts'
 import type { Report } from './report.ts'
 
 export type SourceFile = { path: string; bytes: number; executable: boolean }
@@ -80,10 +81,4 @@ export async function readText(
 }
 
 /** Decodes UTF-8. Returns undefined for invalid bytes. */
-export function decodeUtf8(content: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(content)
-  } catch {
-    return undefined
-  }
-}
+export const decodeUtf8 = (content: Uint8Array): string | undefined => parseOrUndefined(() => decoder.decode(content))

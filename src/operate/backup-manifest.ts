@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { hasCode } from '../platform/errors.ts'
+import { hasCode, parseOrUndefined } from '../platform/errors.ts'
 
 /** Version of the format: a folder with `backup.json`, `tables/<name>.gz`, `blobs.txt`, and the blobs in `blobs/`. */
 const FORMAT = 1
@@ -49,19 +49,11 @@ export async function readManifest(folder: string): Promise<BackupManifest> {
       `${folder} is not a complete backup: it has no ${MANIFEST}. Name a folder that assay backup wrote.`,
     )
   })
-  const parsed = BackupManifest.safeParse(parseJson(text))
+  const parsed = BackupManifest.safeParse(parseOrUndefined(() => JSON.parse(text)))
   if (parsed.success) return parsed.data
   throw new BackupUnusable(
     `${toManifestPath(folder)} cannot be read: it is damaged, or a newer Assay wrote it. Use another backup or the newer Assay.`,
   )
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Checks that every file except the blobs is complete and unchanged. Blobs are checked when they are read. */

@@ -36,6 +36,15 @@ export function explainDisk(error: unknown, folder: string): unknown {
   return advice ? new Error(`Cannot use ${folder}: ${advice}.`, { cause: error }) : error
 }
 
+/** Returns the result of a parser, or undefined if it throws. */
+export function parseOrUndefined<Result>(parse: () => Result): Result | undefined {
+  try {
+    return parse()
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns true if an error has one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(codeOf(error))

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isDatabaseUnavailable } from '../db/db.ts'
+import { parseOrUndefined } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { internalError, methodNotAllowed, notFound, Problem, unavailable } from '../problem.ts'
 import { type CachedResponse, type Endpoint, getPathParameter, isCatchAll, type ServerEvent } from './endpoint.ts'
@@ -226,10 +227,4 @@ function createPathMatcher(template: string): (path: string) => boolean {
 }
 
 /** Returns invalid percent-encoding unchanged, as Hono does. */
-function decode(value: string): string {
-  try {
-    return decodeURIComponent(value)
-  } catch {
-    return value
-  }
-}
+const decode = (value: string): string => parseOrUndefined(() => decodeURIComponent(value)) ?? value

@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { z } from 'zod'
+import { parseOrUndefined } from '../errors.ts'
 
 /** The members of a service account's key file that a token request needs. */
 type ServiceAccount = {
@@ -21,8 +22,8 @@ const KeyFile = z.object({
  * Parses the key file of a service account. Returns undefined if the text is not such a file, or if its key cannot be
  * read.
  */
-export function parseServiceAccount(text: string): ServiceAccount | undefined {
-  try {
+export const parseServiceAccount = (text: string): ServiceAccount | undefined =>
+  parseOrUndefined(() => {
     const file = KeyFile.parse(JSON.parse(text))
     return {
       email: file.client_email,
@@ -30,10 +31,7 @@ export function parseServiceAccount(text: string): ServiceAccount | undefined {
       privateKeyId: file.private_key_id,
       tokenUrl: file.token_uri,
     }
-  } catch {
-    return undefined
-  }
-}
+  })
 
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const LIFETIME_SECONDS = 3600
@@ -67,11 +65,8 @@ export function buildTokenRequest(account: ServiceAccount): TokenRequest {
 const TokenAnswer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive() })
 
 /** Returns the token of an answer and its lifetime, or undefined if there is none. */
-export function parseTokenAnswer(text: string): { token: string; lifetimeMs: number } | undefined {
-  try {
+export const parseTokenAnswer = (text: string): { token: string; lifetimeMs: number } | undefined =>
+  parseOrUndefined(() => {
     const { access_token: token, expires_in: seconds } = TokenAnswer.parse(JSON.parse(text))
     return { token, lifetimeMs: seconds * 1000 }
-  } catch {
-    return undefined
-  }
-}
+  })

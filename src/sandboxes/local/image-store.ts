@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile
 import { join } from 'node:path'
 import { z } from 'zod'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/data-folder.ts'
-import { ignoreCode } from '../../platform/errors.ts'
+import { ignoreCode, parseOrUndefined } from '../../platform/errors.ts'
 import { buildOwnedPrefix } from '../kernel/ownership.ts'
 import { computeTreeDigest } from '../kernel/prepare-image.ts'
 import { removeTree } from '../kernel/run-program.ts'
@@ -202,20 +202,13 @@ async function splitImages(folder: string, used: ReadonlySet<string>) {
   const layers = new Set<string>()
   for (const name of await listNames(folder)) {
     const path = join(folder, name)
-    const image = parseImage(await readFile(path, 'utf8').catch(() => ''))
+    const text = await readFile(path, 'utf8').catch(() => '')
+    const image = parseOrUndefined((): Pick<StoredImage, 'digest' | 'layers'> => JSON.parse(text))
     const isNew = ((await readAgeMs(path)) ?? 0) < STORING_TIME_MS
     if (image && !used.has(image.digest) && !isNew) unused.push(name)
     else for (const layer of image?.layers ?? []) layers.add(layer)
   }
   return { unused, layers }
-}
-
-function parseImage(text: string): { digest: string; layers: string[] } | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Deletes unused layers by their change time, because their modification time is the one in the image. */
