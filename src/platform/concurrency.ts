@@ -29,6 +29,35 @@ export function shareRuns<Result>(work: () => Promise<Result>): () => Promise<Re
   }
 }
 
+/** Wraps work that runs at most once: all calls share its result. */
+export function runOnce<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  let result: Promise<Result> | undefined
+  return () => {
+    result ??= work()
+    return result
+  }
+}
+
+/** Wraps work so that all calls share its first success. The next call after a failure starts it again. */
+export function shareSuccess<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  const results = new Map<'only', Promise<Result>>()
+  return () => shareSuccessByKey(results, 'only', work)
+}
+
+/** Returns the result of a key, or starts the work that produces it. Failures are removed. */
+export function shareSuccessByKey<Key, Result>(
+  results: Map<Key, Promise<Result>>,
+  key: Key,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const known = results.get(key)
+  if (known) return known
+  const started = work()
+  results.set(key, started)
+  started.catch(() => results.delete(key))
+  return started
+}
+
 /** Runs `work` on all items, `concurrency` at a time. The first failure aborts the others and is thrown when they have ended. */
 export async function runInParallel<Item>(
   items: readonly Item[],

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { runOnce } from '../platform/concurrency.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { discardImage } from './docker/built-images.ts'
@@ -175,14 +176,7 @@ const NETWORK_LIFETIME_MS = 24 * 3_600_000
 async function openNetwork(engine: DockerEngine, id: string): Promise<SandboxNetwork> {
   await createNetwork(engine, id)
   logStep(engine, id, 'group')
-  let removal: Promise<void> | undefined
-  return {
-    id,
-    remove: () => {
-      removal ??= removeNetwork(engine, id)
-      return removal
-    },
-  }
+  return { id, remove: runOnce(() => removeNetwork(engine, id)) }
 }
 
 async function createNetwork(engine: DockerEngine, id: string): Promise<void> {
@@ -213,7 +207,7 @@ const buildNetworkSettings = (engine: DockerEngine, id: string) => ({
     'com.docker.network.bridge.enable_ip_masquerade': 'false',
     'com.docker.network.bridge.enable_icc': 'true',
   },
-  Labels: labelsOf(engine, 'group', {
+  Labels: labelsOf(engine, 'network', {
     [LABEL.network]: id,
     [LABEL.deadline]: String(Date.now() + NETWORK_LIFETIME_MS),
   }),

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shareSuccess } from '../platform/concurrency.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { readOwnerId, reapScratchFolders } from './kernel/ownership.ts'
@@ -31,24 +32,9 @@ const QUOTA_MEMORY_MS = 15_000
 
 /** Creates the provider `kubernetes`: each sandbox is a pod of a namespace. */
 export function createKubernetesProvider(options: KubernetesOptions): SandboxProvider {
-  let opened: Promise<Cluster> | undefined
-  const cluster = (): Promise<Cluster> => {
-    opened ??= openCluster(options)
-    // A failure is retried on the next call, because the cluster may have become reachable.
-    opened.catch(() => {
-      opened = undefined
-    })
-    return opened
-  }
-
-  let tested: Promise<Capabilities> | undefined
-  const testOnce = (): Promise<Capabilities> => {
-    tested ??= cluster().then(testCluster)
-    tested.catch(() => {
-      tested = undefined
-    })
-    return tested
-  }
+  // After a failure, the next call tries again, because the cluster may have become reachable.
+  const cluster = shareSuccess(() => openCluster(options))
+  const testOnce = shareSuccess(async () => testCluster(await cluster()))
 
   let lastQuotaError: { error: QuotaExceeded; at: number } | undefined
   /** Remembers that the namespace is full, so that the next self-test reports it and the work is paused. */

@@ -1,3 +1,4 @@
+import { shareSuccess } from '../platform/concurrency.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { localFolder, openStore } from './local/image-store.ts'
@@ -27,15 +28,8 @@ export function createLocalProvider(options: LocalOptions): SandboxProvider & {
   importRootfs(path: string, name?: string): Promise<Image>
 } {
   const folder = localFolder(options.dataFolder)
-  let opened: Promise<Host> | undefined
-  const openOnce = (): Promise<Host> => {
-    opened ??= openHost(options, folder)
-    // A failure is retried on the next call, because missing programs may have been installed.
-    opened.catch(() => {
-      opened = undefined
-    })
-    return opened
-  }
+  // After a failure, the next call tries again, because missing programs may have been installed.
+  const openOnce = shareSuccess(() => openHost(options, folder))
 
   return {
     name: 'local',

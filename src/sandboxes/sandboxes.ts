@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shareSuccess } from '../platform/concurrency.ts'
 import type { PrunedPath, PruneOptions } from '../platform/data-folder.ts'
 import { hasCode } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
@@ -191,18 +192,12 @@ export const describeSelection = ({ name, capabilities, rejected }: ProviderSele
 
 /** Creates a provider that selects another one on first use and then keeps it. */
 function createAutoProvider(options: ProviderOptions): SandboxProvider {
-  let selection: Promise<ProviderSelection> | undefined
-  const choose = async (): Promise<SandboxProvider> => {
-    selection ??= chooseProvider(options).then((found) => {
-      options.log.info({ chosen: found.name, passedOver: found.rejected }, 'sandbox chosen')
-      options.onSelected?.(describeSelection(found))
-      return found
-    })
-    selection.catch(() => {
-      selection = undefined
-    })
-    return (await selection).provider
-  }
+  const choose = shareSuccess(async () => {
+    const selection = await chooseProvider(options)
+    options.log.info({ chosen: selection.name, passedOver: selection.rejected }, 'sandbox chosen')
+    options.onSelected?.(describeSelection(selection))
+    return selection.provider
+  })
   return {
     name: 'auto',
     selfTest: async () => (await choose()).selfTest(),

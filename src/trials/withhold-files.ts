@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { discardContent } from '../harbor/archive.ts'
 import { isWithin } from '../harbor/paths.ts'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
+import { runOnce } from '../platform/concurrency.ts'
 import { tarEnd, tarPadding } from '../sandboxes/kernel/tar-writer.ts'
 import type { SandboxSpec, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import {
@@ -37,11 +38,7 @@ const views = new WeakMap<StoppedSandbox, ConfiguredView>()
  * they replaced are as they were. Everything else that the agent left is unchanged.
  */
 export function withholdFiles(raw: StoppedSandbox, placed: PlacedFiles): StoppedSandbox {
-  let planned: Promise<Withdrawal> | undefined
-  const plan = (): Promise<Withdrawal> => {
-    planned ??= planWithdrawal(raw, placed)
-    return planned
-  }
+  const plan = runOnce(() => planWithdrawal(raw, placed))
   const view: StoppedSandbox = {
     sandboxId: raw.sandboxId,
     collect: async (path, caps) => collectWithout(raw, await plan(), path, caps),

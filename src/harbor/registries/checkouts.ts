@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shareSuccessByKey } from '../../platform/concurrency.ts'
 import { GitFailed, LIMIT_EXCEEDED, runGit } from '../../platform/git/git.ts'
 import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
 import { ArchiveRefused } from '../archive-stream.ts'
@@ -28,11 +29,9 @@ export async function openCheckouts(
   return {
     checkout(task, signal) {
       const key = toCloneKey(task)
-      const cloned =
-        clones.get(key) ?? clone(task, paths.get(key) ?? [], { parentFolder, admit, memoryKib, log, signal })
-      clones.set(key, cloned)
-      cloned.catch(() => clones.delete(key)) // so that a retry clones again
-      return cloned
+      return shareSuccessByKey(clones, key, () =>
+        clone(task, paths.get(key) ?? [], { parentFolder, admit, memoryKib, log, signal }),
+      )
     },
     [Symbol.asyncDispose]: () => rm(parentFolder, { recursive: true, force: true }),
   }

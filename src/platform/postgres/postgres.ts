@@ -1,3 +1,4 @@
+import { runOnce } from '../concurrency.ts'
 import { lockFile } from '../file-lock.ts'
 import { type Binaries, requireBinaries } from './binaries.ts'
 import { ensurePassword, openFolder, removeSocketFolder, type ServerFolder } from './folder.ts'
@@ -25,14 +26,10 @@ export async function startPostgres(options: { folder: string; durable?: boolean
     const binaries = await requireBinaries()
     const folder = await openFolder(options.folder)
     const session = await start(folder, binaries, options.durable ?? true)
-    let stopping: Promise<void> | undefined
     return {
       connection: session.connection,
       lost: session.lost,
-      stop: () => {
-        stopping ??= leave(folder, session)
-        return stopping
-      },
+      stop: runOnce(() => leave(folder, session)),
     }
   } catch (error) {
     throw toUnavailable(error, options.folder)

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
+import { shareSuccessByKey } from '../../platform/concurrency.ts'
 import {
   ACCOUNT_FILE_MAX_BYTES,
   type AccountFiles,
@@ -37,14 +38,10 @@ export async function findIdentity(
 const ROOT_USER = /^(root|0)?(:(root|0)?)?$/
 
 /** Returns the account files of an image, read once. */
-function loadImageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
-  const known = engine.accounts.get(image)
-  if (known) return known
-  const files = withDraft(engine, { image, command: null }, (id) => readAccounts(engine.docker, id))
-  engine.accounts.set(image, files)
-  files.catch(() => engine.accounts.delete(image))
-  return files
-}
+const loadImageAccounts = (engine: DockerEngine, image: string): Promise<AccountFiles> =>
+  shareSuccessByKey(engine.accounts, image, () =>
+    withDraft(engine, { image, command: null }, (id) => readAccounts(engine.docker, id)),
+  )
 
 /** Reads the account files of a container that has not started. */
 const readAccounts = async (docker: Docker, id: string): Promise<AccountFiles> => ({
@@ -68,7 +65,7 @@ async function readText({ type, bytes, content }: TarEntry): Promise<string | un
   return isReadable ? Buffer.concat(chunks).toString() : undefined
 }
 
-/** Lists unsafe files of a container at the paths that the engine opens to start it, or the next one with its files. */
+/** Lists unsafe files at the paths that the engine opens when it starts the container, or a later one with its files. */
 export function listUnsafeFiles(
   { docker }: DockerEngine,
   { layers, containerId }: Pick<StoppedContainer, 'layers' | 'containerId'>,

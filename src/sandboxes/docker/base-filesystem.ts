@@ -3,6 +3,7 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { discardContent } from '../../harbor/archive.ts'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
+import { shareSuccessByKey } from '../../platform/concurrency.ts'
 import { LABEL } from '../kernel/ownership.ts'
 import { isAtOrBelow, listWorkspaceRoots, toParentPrefix, toPathParts } from '../kernel/sandbox-path.ts'
 import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
@@ -122,12 +123,7 @@ function prepareWithoutPaths(engine: DockerEngine, digest: string, paths: string
   const key = createHash('sha256')
     .update(JSON.stringify([digest, paths]))
     .digest('hex')
-  const known = engine.images.get(key)
-  if (known) return known
-  const building = findOrCreateImage(engine, digest, paths, key)
-  engine.images.set(key, building)
-  building.catch(() => engine.images.delete(key))
-  return building
+  return shareSuccessByKey(engine.images, key, () => findOrCreateImage(engine, digest, paths, key))
 }
 
 async function findOrCreateImage(engine: DockerEngine, digest: string, paths: string[], key: string): Promise<string> {

@@ -30,7 +30,7 @@ const NO_NAME_SERVER = '127.0.0.1'
  */
 const FIRST_PROCESS_SCRIPT = 'trap : INT; read -r go || exit; exec 2> /dev/null; "$@" 2>&1; exit $?'
 const EXEC_SCRIPT = 'exec "$@" 2>&1'
-/** Sets HOME. The engine does it only for the user that it starts the process as, not for the one that the launcher switches to. */
+/** Sets HOME. The engine sets it only for the user as which it starts the process, not for the user of the launcher. */
 const SET_HOME = 'HOME=$1; export HOME; shift; '
 const STANDARD_STREAMS = ['/proc/self/fd/0', '/proc/self/fd/1']
 
@@ -144,7 +144,7 @@ function toMounts(engine: DockerEngine, mount: Mount, network: SandboxSpec['netw
     return [{ ...target, Type: 'bind', Source: mount.source, BindOptions: { Propagation: 'rprivate' } }]
   }
   const id = network?.sandboxNetwork.id ?? ''
-  const Labels = labelsOf(engine, 'group', { [LABEL.network]: id })
+  const Labels = labelsOf(engine, 'network', { [LABEL.network]: id })
   return [{ ...target, Type: 'volume', Source: nameOf(engine, id, mount.name), VolumeOptions: { Labels } }]
 }
 

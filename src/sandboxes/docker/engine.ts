@@ -27,7 +27,7 @@ export type DockerEngine = {
    * True when process ids of containers are valid on this machine, so that their counters and namespaces can be found.
    */
   seesProcesses: boolean
-  /** True when this process is root and may also enter those namespaces and read the files. */
+  /** True when this process is root, so that it may also enter the namespaces of containers and read their files. */
   isRoot: boolean
   cgroups: CgroupLayout | undefined
   /**

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { shareSuccessByKey } from '../../platform/concurrency.ts'
 import { ignoreCode } from '../../platform/errors.ts'
 import { LABEL } from '../kernel/ownership.ts'
 import { listenForPort } from '../kernel/ports.ts'
@@ -124,14 +125,8 @@ const copies = new Map<string, Promise<NodeCopy>>()
  * Copies this process's Node with its loader and libraries to the data folder. When Assay itself runs in a container,
  * the engine can mount nothing else of its files.
  */
-function copyNode({ folder }: DockerEngine): Promise<NodeCopy> {
-  const known = copies.get(folder)
-  if (known) return known
-  const copying = createCopy(folder)
-  copies.set(folder, copying)
-  copying.catch(() => copies.delete(folder))
-  return copying
-}
+const copyNode = ({ folder }: DockerEngine): Promise<NodeCopy> =>
+  shareSuccessByKey(copies, folder, () => createCopy(folder))
 
 async function createCopy(folder: string): Promise<NodeCopy> {
   const target = join(folder, `relay-${process.version}`)

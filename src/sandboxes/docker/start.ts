@@ -1,5 +1,6 @@
 import type { Duplex, Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { runOnce } from '../../platform/concurrency.ts'
 import { countRefusedProcesses, NO_REFUSED_PROCESSES, type RefusedProcesses } from '../kernel/cgroup.ts'
 import { buildEnterArgs } from '../kernel/namespace-process.ts'
 import { requireSafeId } from '../kernel/ownership.ts'
@@ -230,12 +231,6 @@ type SandboxOrigin = Pick<ContainerBase, 'inherited' | 'release'> & { isAdoptabl
 function toSandbox(running: RunningContainer, { inherited, release, isAdoptable }: SandboxOrigin): Sandbox {
   const { engine, spec, container } = running
   const watched = watchContainer(running)
-  let removal: Promise<void> | undefined
-  let repair: Promise<void> | undefined
-  const repairOnce = (): Promise<void> => {
-    repair ??= repairAccounts(engine, { id: container.id, image: spec.image.digest, layers: undefined })
-    return repair
-  }
   let isLeft = false
   const remove = async (): Promise<void> => {
     if (isLeft) return
@@ -260,12 +255,11 @@ function toSandbox(running: RunningContainer, { inherited, release, isAdoptable 
     exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
     stopped: createStoppedSandbox(engine, spec, container, {
       inherited,
-      repairAccounts: repairOnce,
+      repairAccounts: runOnce(() =>
+        repairAccounts(engine, { id: container.id, image: spec.image.digest, layers: undefined }),
+      ),
     }),
-    remove: () => {
-      removal ??= remove()
-      return removal
-    },
+    remove: runOnce(remove),
     ...(isAdoptable ? { leave } : {}),
   }
 }

@@ -58,7 +58,6 @@ async function resolveAnyAddress(host: string, resolve: Resolve): Promise<Egress
 /** A host and a port: an IPv6 address in brackets, or a name or address without characters of a URL. */
 const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\]+):(\d{1,5})$/i
 
-/** Parses the target of CONNECT. */
 export function parseConnectTarget(authority: string): EgressTarget | undefined {
   const [, port] = AUTHORITY.exec(authority) ?? []
   const url = port === undefined ? null : URL.parse(`http://${authority}/`)

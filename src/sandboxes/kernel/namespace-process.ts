@@ -13,13 +13,13 @@ type ScriptResult = { code: number; text: string }
 
 /**
  * A shell in its own mount namespace. All mounts of a sandbox are created there, so that the kernel removes them when the
- * shell ends. The shell ends with this process, because it reads its input from it.
+ * shell ends. The shell ends with this process, from which it reads its input.
  */
 export type NamespaceProcess = {
   pid: number
   /** Path of its root for this process. */
   root: string
-  /** Runs one script at a time. `text` is its output, shortened to the end if it is long. */
+  /** Runs one script at a time. `text` is the output of the script. Only the end of a long output is kept. */
   run(script: string, onText?: (text: string) => void): Promise<ScriptResult>
   /** Like `run`, but throws SandboxUnavailable if the script fails. `step` is its name in the message. */
   runOrThrow(step: string, script: string): Promise<string>

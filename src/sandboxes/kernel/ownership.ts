@@ -51,7 +51,7 @@ export const LABEL = {
  * Role of an object. A `draft` is a container that becomes an image; a `relay` carries a sandbox's ports; a `group` is a
  * sandbox network.
  */
-export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
+export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'network' | 'snapshot'
 
 /** Time after the deadline in which the owner of a sandbox still collects files and removes it. */
 const GRACE_MS = 15 * 60_000

@@ -10,7 +10,7 @@ import {
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
-import { openExec } from './exec-stream.ts'
+import { withExec } from './exec-stream.ts'
 import { type FileListing, FOLDER, isSince, type ListedFile, RUNTIME_PATHS, toListedPath } from './listing.ts'
 import { type StoppedPod, stoppedPodOf } from './stopped-sandbox.ts'
 import { buildScriptCommand, buildToolCommand } from './tools.ts'
@@ -120,21 +120,14 @@ async function copySnapshot(
   await runScript(cluster, pod, buildRemoveScript('rm'), [], toPathChunks(plan.removedFiles))
   await runScript(cluster, pod, buildRemoveScript('rmdir'), [], toPathChunks(plan.removedFolders))
   const { kubernetes, namespace } = earlier.cluster
-  const source = await openExec(
-    kubernetes,
-    { namespace, pod: earlier.pod, container: MAIN },
-    buildScriptCommand(PACK_SCRIPT),
-  )
-  const timer = setTimeout(() => source.close(), TRANSFER_TIMEOUT_MS)
-  try {
+  const target = { namespace, pod: earlier.pod, container: MAIN }
+  const exec = { command: buildScriptCommand(PACK_SCRIPT), timeoutMs: TRANSFER_TIMEOUT_MS }
+  await withExec(kubernetes, target, exec, async (source) => {
     for await (const lines of toPathChunks(plan.copied)) await source.write(lines)
     await source.end()
     await unpackInto(cluster, { pod, container: MAIN, folder: '/' }, source.output)
     if ((await source.code) !== 0) throw new SandboxUnavailable('The files of a stopped sandbox could not be read.')
-  } finally {
-    clearTimeout(timer)
-    source.close()
-  }
+  })
 }
 
 /** Builds a script that removes listed paths. It ignores folders that still have files, and files that the runtime mounts. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
 import type { KubernetesConnection } from './connection.ts'
@@ -147,6 +148,24 @@ function describeForbidden(message: string): string {
   const [, verb, resource] = /cannot (\S+) resource "([^"]+)"/.exec(message) ?? []
   if (verb === undefined) return `The Kubernetes API server refused a request: ${message}`
   return `The Kubernetes credential may not ${verb} ${resource}. Grant this permission in the namespace: ${message}`
+}
+
+const REMOVAL_TIMEOUT_MS = 60_000
+
+/** Deletes an object and waits until the cluster no longer lists it. */
+export async function deleteAndWait(
+  kubernetes: Kubernetes,
+  path: string,
+  { body, timeoutMessage }: { body?: unknown; timeoutMessage: string },
+): Promise<void> {
+  const find = (): Promise<unknown> => kubernetes.call('GET', path).catch(ignoringStatus(404))
+  const removed = await kubernetes.call('DELETE', path, { body }).catch(ignoringStatus(404))
+  if (removed === undefined) return
+  const deadline = performance.now() + REMOVAL_TIMEOUT_MS
+  for (let pauseMs = 20; (await find()) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
+    if (performance.now() > deadline) throw new SandboxUnavailable(timeoutMessage)
+    await wait(pauseMs)
+  }
 }
 
 /** Returns an error handler that ignores these statuses, for objects that may already be removed. */

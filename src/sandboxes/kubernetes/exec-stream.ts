@@ -140,15 +140,27 @@ export async function runExec(
   command: string[],
   { input, timeoutMs }: ExecOptions,
 ): Promise<ExecResult> {
-  const stream = await openExec(kubernetes, target, command)
-  const errors = collectErrors(stream)
-  const timer = setTimeout(() => stream.close(), timeoutMs)
-  try {
+  return withExec(kubernetes, target, { command, timeoutMs }, async (stream) => {
+    const errors = collectErrors(stream)
     const read = buffer(stream.output).catch(() => Buffer.alloc(0))
     for await (const chunk of input ?? []) await stream.write(chunk)
     await stream.end()
     const [code, output] = await Promise.all([stream.code, read])
     return { code, output, errors: errors() }
+  })
+}
+
+/** Starts a process and passes its stream to `use`. The stream is closed afterwards, and after the timeout. */
+export async function withExec<Result>(
+  kubernetes: Kubernetes,
+  target: ContainerRef,
+  { command, timeoutMs }: { command: string[]; timeoutMs: number },
+  use: (stream: ExecStream) => Promise<Result>,
+): Promise<Result> {
+  const stream = await openExec(kubernetes, target, command)
+  const timer = setTimeout(() => stream.close(), timeoutMs)
+  try {
+    return await use(stream)
   } finally {
     clearTimeout(timer)
     stream.close()

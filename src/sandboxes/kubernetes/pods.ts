@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isAbandoned, LABEL } from '../kernel/ownership.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { ignoringStatus } from './client.ts'
+import { deleteAndWait, ignoringStatus } from './client.ts'
 import { type Cluster, MAIN, podsPath } from './cluster.ts'
 
 /** Fields of a pod that we read. */
@@ -32,7 +32,6 @@ type ContainerStatus = {
 }
 
 const START_TIMEOUT_MS = 5 * 60_000
-const REMOVAL_TIMEOUT_MS = 60_000
 
 /** Creates a pod and waits until its containers run. Removes it when they do not. */
 export async function startPod(cluster: Cluster, name: string, body: Record<string, unknown>): Promise<Pod> {
@@ -114,7 +113,6 @@ export function describeEnd({
   return [reason ?? phase, message, ...ends].filter(Boolean).join(': ')
 }
 
-/** Finds a pod. Returns undefined if it does not exist. */
 export const findPod = (cluster: Cluster, name: string): Promise<Pod | undefined> =>
   cluster.kubernetes.call<Pod>('GET', `${podsPath(cluster)}/${name}`).catch(ignoringStatus(404))
 
@@ -122,18 +120,11 @@ export const findMainContainer = ({ containerStatuses = [] }: PodStatus): Contai
   containerStatuses.find(({ name }) => name === MAIN)
 
 /** Removes a pod and waits until the cluster no longer lists it. */
-export async function removePod(cluster: Cluster, name: string): Promise<void> {
-  const path = `${podsPath(cluster)}/${name}`
-  const removed = await cluster.kubernetes
-    .call('DELETE', path, { body: { gracePeriodSeconds: 0 } })
-    .catch(ignoringStatus(404))
-  if (removed === undefined) return
-  const deadline = performance.now() + REMOVAL_TIMEOUT_MS
-  for (let pauseMs = 20; (await findPod(cluster, name)) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
-    if (performance.now() > deadline) throw new SandboxUnavailable('The cluster does not remove a pod.')
-    await wait(pauseMs)
-  }
-}
+export const removePod = (cluster: Cluster, name: string): Promise<void> =>
+  deleteAndWait(cluster.kubernetes, `${podsPath(cluster)}/${name}`, {
+    body: { gracePeriodSeconds: 0 },
+    timeoutMessage: 'The cluster does not remove a pod.',
+  })
 
 /** Resources that stay reserved for a pod while only its files are read. */
 const RESERVED_AFTER_END = { cpu: '10m', memory: '16Mi' }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { create as pack } from 'tar'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import { shareSuccessByKey } from '../../platform/concurrency.ts'
 import { type AccountFiles, resolveAccount } from '../kernel/accounts.ts'
 import { computeTreeDigest } from '../kernel/prepare-image.ts'
 import { type Image, type ImageSource, type PrepareOptions, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
@@ -38,10 +39,7 @@ const probes = new WeakMap<Cluster, Map<string, Promise<Image>>>()
 function loadImage(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
   const known = probes.get(cluster) ?? new Map<string, Promise<Image>>()
   probes.set(cluster, known)
-  const found = known.get(name) ?? probeImage(cluster, name, options)
-  known.set(name, found)
-  found.catch(() => known.delete(name))
-  return found
+  return shareSuccessByKey(known, name, () => probeImage(cluster, name, options))
 }
 
 const PROBE_TIMEOUT_MS = 60_000
@@ -95,6 +93,11 @@ export function listInNewPod(
       await removePod(cluster, name)
     }
   }
+  return shareListing(image, list)
+}
+
+/** Returns the listing of an image, or starts it. A failed one is started again. */
+export function shareListing(image: ClusterImage, list: () => Promise<FileListing>): Promise<FileListing> {
   image.listing ??= list()
   image.listing.catch(() => {
     image.listing = undefined

@@ -87,7 +87,7 @@ export function parseAuthFile(text: string, host: string): RegistryCredential {
 const createAuthFileError = (reason: string): SandboxUnavailable =>
   new SandboxUnavailable(`registry.authFile of the Kubernetes settings cannot be used: ${reason}.`)
 
-/** Formats a credential as programs of containers read it. Without one, they must not use those of this machine either. */
+/** Formats a credential as programs of containers read it. Without a credential, they must not use those of this machine. */
 export function formatAuthFile(repository: string, credential: RegistryCredential | undefined): string {
   if (credential === undefined) return JSON.stringify({ auths: {} })
   const auth = Buffer.from(`${credential.username}:${credential.password}`).toString('base64')

@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto'
-import { setTimeout as wait } from 'node:timers/promises'
 import { LABEL } from '../kernel/ownership.ts'
-import {
-  type Mount,
-  type SandboxNetwork,
-  type SandboxSpec,
-  SandboxUnavailable,
-  SandboxUnsupported,
-} from '../sandbox.ts'
-import { ignoringStatus } from './client.ts'
+import { type Mount, type SandboxNetwork, type SandboxSpec, SandboxUnsupported } from '../sandbox.ts'
+import { deleteAndWait } from './client.ts'
 import { type Cluster, podName } from './cluster.ts'
 
 /** Volumes of a pod: folders of one claim, which all pods of a sandbox network mount on the same node. */
@@ -111,20 +104,8 @@ async function createClaim(cluster: Cluster, id: string, name: string): Promise<
   await kubernetes.call('POST', claimsPath(cluster), { body })
 }
 
-const REMOVAL_TIMEOUT_MS = 60_000
-
 /** Removes the claim of a network and waits until the cluster no longer lists it. The pods that used it must have been removed. */
-export async function removeClaim(cluster: Cluster, name: string): Promise<void> {
-  const path = `${claimsPath(cluster)}/${name}`
-  const find = (): Promise<unknown> => cluster.kubernetes.call('GET', path).catch(ignoringStatus(404))
-  const removed = await cluster.kubernetes.call('DELETE', path).catch(ignoringStatus(404))
-  if (removed === undefined) return
-  const deadline = performance.now() + REMOVAL_TIMEOUT_MS
-  for (let pauseMs = 20; (await find()) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
-    if (performance.now() > deadline)
-      throw new SandboxUnavailable(
-        `The cluster did not remove the volume claim ${name} within a minute. Check whether a pod still uses it, and the provisioner of its storage class.`,
-      )
-    await wait(pauseMs)
-  }
-}
+export const removeClaim = (cluster: Cluster, name: string): Promise<void> =>
+  deleteAndWait(cluster.kubernetes, `${claimsPath(cluster)}/${name}`, {
+    timeoutMessage: `The cluster did not remove the volume claim ${name} within a minute. Check whether a pod still uses it, and the provisioner of its storage class.`,
+  })

@@ -14,7 +14,7 @@ import { type FolderImages, prepareFolderImages } from './folder-images.ts'
 import type { FileListing } from './listing.ts'
 import { ADOPTABLE, buildPod, toMountFolder } from './pod.ts'
 import { findPod, isRunning, releaseReservation, removePod, startPod } from './pods.ts'
-import { listInNewPod } from './prepare.ts'
+import { listInNewPod, shareListing } from './prepare.ts'
 import { followCommand, type RecordedCommand, startRecordedCommand } from './recorder.ts'
 import { openRelay, type PodRelay } from './relay.ts'
 import { joinNetwork, toPodNetwork } from './sandbox-network.ts'
@@ -127,11 +127,7 @@ const START_TIME_SCRIPT = `call mkdir -p -- "$1" || exit
 async function prepareFiles(cluster: Cluster, spec: SandboxSpec, { name, image, folderImages }: NewPod) {
   const main = { pod: name, container: MAIN, folder: '/' } as const
   if (image.addedFiles !== undefined) await unpackInto(cluster, main, createReadStream(image.addedFiles))
-  image.listing ??= listFiles(cluster, name)
-  image.listing.catch(() => {
-    image.listing = undefined
-  })
-  const listing = await image.listing
+  const listing = await shareListing(image, () => listFiles(cluster, name))
   const startTime = await runScript(cluster, name, START_TIME_SCRIPT, [spec.workdir ?? spec.image.workdir])
   await fillSandbox(cluster, name, spec)
   await uploadFolders(cluster, name, spec, folderImages)

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
+import { runOnce } from '../../platform/concurrency.ts'
 import { isAtOrBelow } from '../kernel/sandbox-path.ts'
 import { appendTarEnd } from '../kernel/tar-writer.ts'
 import { type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
-import { openExec } from './exec-stream.ts'
+import { withExec } from './exec-stream.ts'
 import { compareListings, type FileListing, type ListedFile, RUNTIME_PATHS } from './listing.ts'
 import { buildToolCommand } from './tools.ts'
 import { collectPath } from './transfer.ts'
@@ -13,7 +14,6 @@ export type StoppedPod = {
   cluster: Cluster
   pod: string
   imageDigest: string
-  /** Lists the files of the image. */
   imageListing: () => Promise<FileListing>
   /** Time at which the files of the sandbox began to differ from its image. */
   startTime: string
@@ -29,15 +29,8 @@ type StoppedOptions = Omit<StoppedPod, 'listing' | 'imageDigest'> & { spec: Sand
 
 export function createStoppedSandbox({ spec, ...options }: StoppedOptions): StoppedSandbox {
   const { cluster, pod, isGone } = options
-  let listed: Promise<FileListing> | undefined
-  const stoppedPod: StoppedPod = {
-    ...options,
-    imageDigest: spec.image.digest,
-    listing() {
-      listed ??= listFiles(cluster, pod)
-      return listed
-    },
-  }
+  const listing = runOnce(() => listFiles(cluster, pod))
+  const stoppedPod: StoppedPod = { ...options, imageDigest: spec.image.digest, listing }
   const mounted = spec.mounts.map(({ target }) => target)
   const stopped: StoppedSandbox = {
     sandboxId: spec.id,
@@ -70,17 +63,13 @@ const LISTING_TIMEOUT_MS = 10 * 60_000
 /** Lists all files of a sandbox outside of its mounts. No command may run in it meanwhile. */
 export async function listFiles(cluster: Cluster, pod: string): Promise<FileListing> {
   const { kubernetes, namespace } = cluster
-  const find = buildToolCommand('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')
-  const stream = await openExec(kubernetes, { namespace, pod, container: MAIN }, find)
-  const timer = setTimeout(() => stream.close(), LISTING_TIMEOUT_MS)
-  try {
-    const files = await parseListing(stream.output)
-    await stream.code
+  const command = buildToolCommand('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')
+  const target = { namespace, pod, container: MAIN }
+  return withExec(kubernetes, target, { command, timeoutMs: LISTING_TIMEOUT_MS }, async ({ output, code }) => {
+    const files = await parseListing(output)
+    await code
     return files
-  } finally {
-    clearTimeout(timer)
-    stream.close()
-  }
+  })
 }
 
 async function parseListing(output: Readable): Promise<FileListing> {

@@ -5,7 +5,7 @@ import { toPathParts } from '../kernel/sandbox-path.ts'
 import { createUploadError } from '../kernel/upload-archive.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, type HELPER, MAIN } from './cluster.ts'
-import { collectErrors, openExec, runExec } from './exec-stream.ts'
+import { collectErrors, runExec, withExec } from './exec-stream.ts'
 import { buildScriptCommand } from './tools.ts'
 
 /** Timeout of copying all files of a sandbox. */
@@ -25,7 +25,8 @@ const UNPACK_SCRIPT = `{
   }
 } 3>&1 | call sha256sum`
 
-type UnpackTarget = { pod: string; container: typeof MAIN | typeof HELPER; folder: string }
+type TransferContainer = typeof MAIN | typeof HELPER
+type UnpackTarget = { pod: string; container: TransferContainer; folder: string }
 
 /** Unpacks an archive in a sandbox. Throws SandboxUnavailable unless every byte arrived. */
 export async function unpackInto(
@@ -40,8 +41,7 @@ export async function unpackInto(
       yield chunk
     }
   }
-  const command =
-    container === MAIN ? buildScriptCommand(UNPACK_SCRIPT, folder) : buildHelperCommand(UNPACK_SCRIPT, folder)
+  const command = buildCommandIn(container, UNPACK_SCRIPT, folder)
   const { kubernetes, namespace } = cluster
   const target = { namespace, pod, container }
   const { output, errors } = await runExec(kubernetes, target, command, {
@@ -54,14 +54,11 @@ export async function unpackInto(
     throw new SandboxUnavailable('Some bytes of the files did not arrive in the sandbox.')
 }
 
-/** Returns the command line of a script in the helper container, where `call` runs the programs of its image. */
-const buildHelperCommand = (script: string, ...args: string[]): string[] => [
-  'sh',
-  '-c',
-  `call() { "$@"; }\n${script}`,
-  'assay',
-  ...args,
-]
+/** Returns the command line of a script. In the helper container, `call` runs the programs of its image. */
+const buildCommandIn = (container: TransferContainer, script: string, ...args: string[]): string[] =>
+  container === MAIN
+    ? buildScriptCommand(script, ...args)
+    : ['sh', '-c', `call() { "$@"; }\n${script}`, 'assay', ...args]
 
 /** Script that prints the first part of a path that is a link or not a folder. */
 const CHECK_FOLDERS_SCRIPT = `for path; do
@@ -112,7 +109,7 @@ cd -- "$parent" || exit ${NOT_FOUND_CODE}
 if [ ! -e "$name" ] && [ ! -L "$name" ]; then exit ${NOT_FOUND_CODE}; fi
 call tar --create --file=- --format=posix --numeric-owner --one-file-system -- "$name"`
 
-type CollectTarget = { pod: string; container: typeof MAIN | typeof HELPER }
+type CollectTarget = { pod: string; container: TransferContainer }
 
 /** Collects a path of a dead sandbox through the filter. Returns undefined if it does not exist or is behind a link. */
 export async function collectPath(
@@ -124,13 +121,10 @@ export async function collectPath(
   const parts = toPathParts(path)
   const above = parts.slice(0, -1).map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
   const args = [posix.join('/', ...parts.slice(0, -1)), parts.at(-1) ?? '.', ...above]
-  const command =
-    container === MAIN ? buildScriptCommand(PACK_SCRIPT, ...args) : buildHelperCommand(PACK_SCRIPT, ...args)
+  const exec = { command: buildCommandIn(container, PACK_SCRIPT, ...args), timeoutMs: TRANSFER_TIMEOUT_MS }
   const { kubernetes, namespace } = cluster
-  const stream = await openExec(kubernetes, { namespace, pod, container }, command)
-  const errors = collectErrors(stream)
-  const timer = setTimeout(() => stream.close(), TRANSFER_TIMEOUT_MS)
-  try {
+  return withExec(kubernetes, { namespace, pod, container }, exec, async (stream) => {
+    const errors = collectErrors(stream)
     await stream.end()
     const found = await filterTar(stream.output, { ...options, folder: cluster.folder })
     // The filter stops reading at its limits. Otherwise a lost stream has thrown an error by now.
@@ -141,8 +135,5 @@ export async function collectPath(
     }
     for (const [, socket = ''] of errors().matchAll(/tar: (.+): socket ignored/g)) found.leftOut.push(socket)
     return found
-  } finally {
-    clearTimeout(timer)
-    stream.close()
-  }
+  })
 }

@@ -61,8 +61,8 @@ const renderBuildahCommand = (store: ImageStore, ...args: string[]): string =>
   )
 
 /**
- * Shell code after which buildah creates containers without netavark. buildah 1.39 refuses to without it, packages of
- * distributions only recommend it, and it is never started: builds use a network that exists.
+ * Shell code after which buildah creates containers without netavark. buildah 1.39 requires netavark, which
+ * packages of distributions only recommend. It is never started, because builds use a network that exists.
  */
 function renderNetavarkStub(store: ImageStore): string {
   const folder = join(store.folder, `${BUILDAH_FOLDER}-helpers`)

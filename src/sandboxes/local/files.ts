@@ -12,7 +12,7 @@ export type SandboxFiles = {
   folder: string
   /** Mount point of all layers together. */
   root: string
-  /** Layers of its changes, the latest first: its own upper layer, then those of its base filesystem. */
+  /** Layers with the changes of the sandbox, the latest first: the upper layer, then the layers of the base filesystem. */
   changes: string[]
   /** Layers of its image, the topmost first. */
   layers: string[]

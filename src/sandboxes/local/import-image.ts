@@ -61,7 +61,7 @@ async function importTar(store: ImageStore, tar: string, name: string | undefine
   }
 }
 
-/** Unpacks a tar into an empty folder. Safe: tar creates links that lead out of it last, so it writes nothing through them. */
+/** Unpacks a tar into an empty folder. Safe: tar creates links that lead out of the folder last, and so writes nothing through them. */
 async function unpack(tar: string, folder: string): Promise<void> {
   await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', folder, '-f', tar])
 }

@@ -1,5 +1,6 @@
 import { mkdir, open, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { runOnce } from '../../platform/concurrency.ts'
 import { buildEnterArgs, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/ownership.ts'
 import { renderCommand } from '../kernel/shell.ts'
@@ -88,13 +89,12 @@ async function toSandboxNetwork(
   }
   await writeFile(toHostsFile(localNetwork), '', { mode: 0o644 })
   await writeHosts(localNetwork)
-  let removed: Promise<void> | undefined
+  const removeOnce = runOnce(() => removeNetwork(host, record, namespaceProcess))
   const network: SandboxNetwork = {
     id,
     remove() {
       localNetworks.delete(network)
-      removed ??= removeNetwork(host, record, namespaceProcess)
-      return removed
+      return removeOnce()
     },
   }
   localNetworks.set(network, localNetwork)

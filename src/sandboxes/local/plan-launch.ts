@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shareSuccessByKey } from '../../platform/concurrency.ts'
 import { HOSTNAME, type UserAccount } from '../kernel/accounts.ts'
 import { listCgroupFolders } from '../kernel/cgroup.ts'
 import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
@@ -95,19 +96,16 @@ type Member = Pick<LocalRunningSandbox, 'host' | 'namespaceProcess' | 'resources
 
 const VOLUME_NAME = /^[A-Za-z0-9][\w.-]{0,99}$/
 
-/** Returns the folder of a volume. Its first user fills it with the files of its image, as Docker does. */
+/** Returns the folder of a volume. The first sandbox that mounts it fills it with the files of its image, as Docker does. */
 async function prepareVolume(
   localNetwork: LocalNetwork,
   member: Member,
   { name, target }: NetworkVolume,
 ): Promise<string> {
   if (!VOLUME_NAME.test(name)) throw new SandboxUnsupported(`Invalid volume name: ${JSON.stringify(name)}`)
-  const known = localNetwork.volumes.get(name)
-  if (known) return known
-  const filled = fillVolume(toVolumeFolder(localNetwork, name), member, target)
-  localNetwork.volumes.set(name, filled)
-  filled.catch(() => localNetwork.volumes.delete(name))
-  return filled
+  return shareSuccessByKey(localNetwork.volumes, name, () =>
+    fillVolume(toVolumeFolder(localNetwork, name), member, target),
+  )
 }
 
 async function fillVolume(

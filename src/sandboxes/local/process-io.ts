@@ -5,6 +5,7 @@ import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { shareSuccess } from '../../platform/concurrency.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { renderCommand } from '../kernel/shell.ts'
 import type { ImageStore } from './image-store.ts'
@@ -102,15 +103,11 @@ export const isPipeRecord = ({ id }: { id: string }): boolean => id.startsWith(P
 
 export function createPipePool(store: ImageStore): PipePool {
   const ready: string[] = []
-  let folder: Promise<string> | undefined
+  const openFolder = shareSuccess(() => createPipesFolder(store))
   let filling: Promise<void> | undefined
 
   const fill = async (namespaceProcess: NamespaceProcess): Promise<void> => {
-    folder ??= createPipesFolder(store)
-    folder.catch(() => {
-      folder = undefined
-    })
-    const pipesFolder = await folder
+    const pipesFolder = await openFolder()
     const names = Array.from({ length: BATCH_SIZE }, () => join(pipesFolder, randomUUID()))
     await namespaceProcess.runOrThrow('Making pipes', renderCommand('mkfifo', '-m', '666', ...names))
     ready.push(...names)

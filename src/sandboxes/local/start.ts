@@ -1,5 +1,6 @@
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { runOnce } from '../../platform/concurrency.ts'
 import {
   createCgroup,
   listAllCgroupFolders,
@@ -221,11 +222,10 @@ function buildRemoval(
   { stopped, earlier }: SandboxLineage,
 ): () => Promise<void> {
   const removed = Promise.withResolvers<void>()
-  let removal: Promise<void> | undefined
   removed.promise.catch(() => {}) // reported by `remove`
   earlier?.laterRemovals.add(removed.promise)
 
-  const remove = async (): Promise<void> => {
+  return runOnce(async () => {
     await watched.kill()
     await watched.exited.catch(() => {})
     stopped.removal = Promise.all(stopped.laterRemovals).then(() => removeSandbox(host, resources))
@@ -234,11 +234,7 @@ function buildRemoval(
     await stopped.removal
     earlier?.laterRemovals.delete(removed.promise)
     if (earlier?.laterRemovals.size === 0) await earlier.removal
-  }
-  return () => {
-    removal ??= remove()
-    return removal
-  }
+  })
 }
 
 /** Number of bytes of a command's output that the error of a failed start quotes. */

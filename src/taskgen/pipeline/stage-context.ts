@@ -9,6 +9,7 @@ import { ModelUnfit, resolveModelTerms } from '../../gateway/model-connection.ts
 import { readSpendMicrosSince } from '../../gateway/spend/spend.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
+import { runOnce } from '../../platform/concurrency.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { GITHUB } from '../../repos/github.ts'
@@ -77,14 +78,10 @@ export async function openStageContext(
   await mkdir(folders.target)
   const provider = await findTaskProvider(deps, task)
   const images = provider && resources.use(trackImages(provider))
-  let mirror: Promise<StageRepository> | undefined
   return {
     ...folders,
     workspaceId: task.workspaceId,
-    repository: () => {
-      mirror ??= openRepository(deps, task, resources, signal)
-      return mirror
-    },
+    repository: runOnce(() => openRepository(deps, task, resources, signal)),
     provider: () => images?.provider ?? throwNoProvider(deps, task),
     discardImages: () => images?.discard(),
     async model(role, limits) {
