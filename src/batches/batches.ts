@@ -4,7 +4,7 @@ import { setSharedBudget } from '../gateway/spend/spend.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { createConcurrencyLimit } from '../platform/concurrency.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { cancelAll, deleteQueuedJobs } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
@@ -95,13 +95,8 @@ export async function listBatches(db: Db, repository: number, page: Page) {
   const batchRows = await rows.listBatchRows(db, repository, page)
   const ids = batchRows.map(({ id }) => id)
   const tallies = Map.groupBy(await rows.listTallies(db, ids), ({ batch }) => batch)
-  const { items, nextCursor } = toPage(
-    batchRows,
-    page.limit,
-    (row) => toBatchRun(row, tallies.get(row.id) ?? []),
-    (row) => ({ at: row.created_at, id: row.id }),
-  )
-  return { batches: items, nextCursor }
+  const { items, nextCursor } = toPage(batchRows, page.limit, toCreationCursor)
+  return { batches: items.map((row) => toBatchRun(row, tallies.get(row.id) ?? [])), nextCursor }
 }
 
 /** Reads a batch of this repository and workspace; throws notFound. */

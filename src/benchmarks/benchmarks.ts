@@ -36,12 +36,7 @@ export type BenchmarkDeps = {
 
 export async function listBenchmarks(db: Db, workspaceId: string, page: Page) {
   const listed = await rows.listBenchmarkRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(
-    listed,
-    page.limit,
-    (row) => row,
-    (row) => ({ at: row.added_at, id: row.id }),
-  )
+  const { items, nextCursor } = toPage(listed, page.limit, ({ added_at: at, id }) => ({ at, id }))
   return { benchmarks: await withCalibration(db, items), nextCursor }
 }
 

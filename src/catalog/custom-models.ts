@@ -3,7 +3,7 @@ import { buildBearerHeaders, createCustomModelProvider, type ProviderDefinition 
 import type { Cloud } from '../credentials/schema.ts'
 import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { findUrlRefusal, type Trust } from '../platform/outbound/outbound.ts'
 import type { NetworkTrust } from '../platform/outbound/url-rules.ts'
@@ -57,11 +57,8 @@ export async function addModel(
 /** Lists one page of the custom models of a workspace, as the API shows them. */
 export async function listModelPage(db: Db, workspaceId: string, page: Page) {
   const modelRows = await rows.listModelRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(modelRows, page.limit, toCustomModel, (row) => ({
-    at: row.created_at,
-    id: row.id,
-  }))
-  return { models: items, nextCursor }
+  const { items, nextCursor } = toPage(modelRows, page.limit, toCreationCursor)
+  return { models: items.map(toCustomModel), nextCursor }
 }
 
 /** Removes a model, unless unfinished work uses it. Its catalogId cannot be reused. */

@@ -10,7 +10,7 @@ import type { ModelAccess } from '../harnesses/model-access.ts'
 import { BlobMissing, type Blobs, hashOwned, isDigest, openOwned, putOwned } from '../platform/blobs/blob.ts'
 import { createConcurrencyLimit } from '../platform/concurrency.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -112,11 +112,8 @@ export function addHarness(
 
 export async function listHarnessPage(db: Db, workspaceId: string, page: Page) {
   const harnessRows = await rows.listHarnessRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(harnessRows, page.limit, toCustomHarness, (row) => ({
-    at: row.created_at,
-    id: row.id,
-  }))
-  return { harnesses: items, nextCursor }
+  const { items, nextCursor } = toPage(harnessRows, page.limit, toCreationCursor)
+  return { harnesses: items.map(toCustomHarness), nextCursor }
 }
 
 /** Removes a harness with all its versions, unless unfinished work uses it. Its id cannot be reused. */

@@ -4,7 +4,7 @@ import type { CredentialDeps } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { toMicros } from '../platform/usd.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -200,12 +200,7 @@ export async function listComparisons(
   const page = { limit: limit ?? (cursor ? PAGE_LIMIT : UNPAGED_LIMIT), cursor }
   const listed = await rows.listComparisonRows(db, workspaceId, scope, page)
   if (scope && listed.length === 0) await requireScope(db, workspaceId, scope)
-  const { items, nextCursor } = toPage(
-    listed,
-    page.limit,
-    (row) => row,
-    (row) => ({ at: row.created_at, id: row.id }),
-  )
+  const { items, nextCursor } = toPage(listed, page.limit, toCreationCursor)
   return { evaluations: await buildStatuses(db, items), nextCursor }
 }
 

@@ -4,7 +4,7 @@ import { listHarnesses } from '../catalog/harnesses.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { type FieldError, invalidRequest, notFound, Problem, toPointerStep } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -128,8 +128,8 @@ function explainArguments({ name, allowedArguments = [] }: Harness): string {
 
 export async function listConfigurationPage(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listConfigurationRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(found, page.limit, toSummary, (row) => ({ at: row.created_at, id: row.id }))
-  return { configurations: items, nextCursor }
+  const { items, nextCursor } = toPage(found, page.limit, toCreationCursor)
+  return { configurations: items.map(toSummary), nextCursor }
 }
 
 export async function readConfiguration(

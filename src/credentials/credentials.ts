@@ -68,12 +68,7 @@ export async function listCredentials(deps: CredentialDeps, owner: CredentialOwn
   const onPage = allCredentials
     .filter((credential) => !cursor || toSortKey(credential) < `${cursor.at.toISOString()} ${cursor.id.toLowerCase()}`)
     .sort((a, b) => (toSortKey(a) < toSortKey(b) ? 1 : -1))
-  const { items, nextCursor } = toPage(
-    onPage,
-    page.limit,
-    (credential) => credential,
-    ({ createdAt, id }) => ({ at: new Date(createdAt), id }),
-  )
+  const { items, nextCursor } = toPage(onPage, page.limit, ({ createdAt, id }) => ({ at: new Date(createdAt), id }))
   return { credentials: items, nextCursor }
 }
 
@@ -129,7 +124,7 @@ export async function readCredential(deps: CredentialDeps, workspaceId: string, 
   return credential
 }
 
-/** Updates a credential. A new secret replaces every field of the old one, so it also repairs a damaged one. */
+/** Updates a credential. A new secret replaces every field of the old one, so it also repairs a damaged secret. */
 export async function updateCredential(
   deps: CredentialDeps,
   by: AuditActor,

@@ -21,10 +21,11 @@ import * as rows from './sql.ts'
 export async function listReleases(db: Db, repository: Pick<RepositoryRow, 'key'>, page: Page) {
   const newest = await rows.findNewest(db, repository.key)
   const listed = await rows.listReleaseRows(db, repository.key, page)
-  const toCursor = (row: rows.ReleaseRow) => ({ at: row.released_at, id: row.id })
-  const { items, nextCursor } = toPage(listed, page.limit, (row) => toPublishedRelease(row, newest), toCursor)
-  return { releases: items, nextCursor }
+  const { items, nextCursor } = toPage(listed, page.limit, toCursor)
+  return { releases: items.map((row) => toPublishedRelease(row, newest)), nextCursor }
 }
+
+const toCursor = ({ released_at: at, id }: rows.ReleaseRow) => ({ at, id })
 
 /** Reads the repository whose releases are listed. A disconnected repository keeps its releases. Throws not found. */
 export async function readReleasedRepository(db: Db, ref: RepositoryRef): Promise<Pick<RepositoryRow, 'key'>> {
@@ -79,7 +80,6 @@ export async function withdrawRelease(
   return readRelease(deps.db, row)
 }
 
-/** Finds the id of the public release of a repository. */
 export async function findPublicReleaseId(db: Db, repository: number): Promise<string | undefined> {
   const newest = await rows.findNewest(db, repository)
   return newest?.withdrawn_at === null ? newest.id : undefined
@@ -155,7 +155,8 @@ const parsePicks = ({ picks }: rows.ReleaseRow): PublisherHead['picks'] => Setti
 /** Lists everything ever published under a name, including withdrawn releases, newest first. */
 export async function listHistory(db: Db, repository: { owner: string; name: string }, page: Page) {
   const listed = await rows.listNamedRows(db, { ...repository, ...page })
-  return toPage(listed, page.limit, toPublicRelease, (row) => ({ at: row.released_at, id: row.id }))
+  const { items, nextCursor } = toPage(listed, page.limit, toCursor)
+  return { items: items.map(toPublicRelease), nextCursor }
 }
 
 export async function findNamedRelease(db: Db, owner: string, name: string, id: string) {

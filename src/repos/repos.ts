@@ -40,9 +40,8 @@ export type RepositoryDeps = IdentityDeps & {
 
 export async function listRepositories(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listRepositoryRows(db, workspaceId, page)
-  const toCursor = (row: RepositoryRow) => ({ at: row.connected_at, id: String(row.id) })
-  const { items, nextCursor } = toPage(found, page.limit, toRepository, toCursor)
-  return { repos: items, nextCursor }
+  const { items, nextCursor } = toPage(found, page.limit, (row) => ({ at: row.connected_at, id: String(row.id) }))
+  return { repos: items.map(toRepository), nextCursor }
 }
 
 /** Finds a connected repository. */

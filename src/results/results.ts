@@ -36,9 +36,8 @@ type ListCardsOptions = { limit?: number | undefined; cursor?: Page['cursor']; q
 export async function renderCards(db: Db, { limit, cursor, q }: ListCardsOptions): Promise<string> {
   const page = { limit: limit ?? (cursor ? PAGE_LIMIT : LIST_MAX), cursor }
   const listed = await listCardRows(db, { ...page, q })
-  const toCursor = (row: (typeof listed)[number]) => ({ at: row.released_at, id: row.release_id })
-  const { items, nextCursor } = toPage(listed, page.limit, ({ card }) => card, toCursor)
-  return `{"cards":[${items.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`
+  const { items, nextCursor } = toPage(listed, page.limit, (row) => ({ at: row.released_at, id: row.release_id }))
+  return `{"cards":[${items.map(({ card }) => card).join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`
 }
 
 /** Lists cards whose names contain this text, newest first. The language is not part of the public API. */

@@ -3,7 +3,7 @@ import type { Keyring } from '../credentials/master-key.ts'
 import { credentialStorageOff } from '../credentials/schema.ts'
 import type { Sealed, Secret, SecretContext } from '../credentials/seal.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { setLimit } from '../platform/jobs/jobs.ts'
 import { findUrlRefusal, type Trust } from '../platform/outbound/outbound.ts'
@@ -90,12 +90,10 @@ export const toSealed = (row: { master_key_id: string; wrapped_key: Buffer; ciph
   ciphertext: row.ciphertext,
 })
 
-const toCursor = (row: { created_at: Date; id: string }) => ({ at: row.created_at, id: row.id })
-
 export async function listWebhooks(db: Db, workspaceId: string, page: Page) {
   const listed = await rows.listWebhookRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(listed, page.limit, toWebhook, toCursor)
-  return { webhooks: items, nextCursor }
+  const { items, nextCursor } = toPage(listed, page.limit, toCreationCursor)
+  return { webhooks: items.map(toWebhook), nextCursor }
 }
 
 export async function readWebhookRow(db: Db, workspaceId: string, id: string): Promise<rows.WebhookRow> {
@@ -194,8 +192,8 @@ export async function testWebhook(db: Db, webhook: rows.WebhookRow): Promise<Del
 
 export async function listDeliveries(db: Db, webhook: rows.WebhookRow, page: Page) {
   const listed = await rows.listDeliveryRows(db, webhook.id, page)
-  const { items, nextCursor } = toPage(listed, page.limit, toDelivery, toCursor)
-  return { deliveries: items, nextCursor }
+  const { items, nextCursor } = toPage(listed, page.limit, toCreationCursor)
+  return { deliveries: items.map(toDelivery), nextCursor }
 }
 
 export async function readDelivery(db: Db, webhook: rows.WebhookRow, id: string): Promise<DeliveryWithBody> {

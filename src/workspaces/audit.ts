@@ -50,11 +50,8 @@ export async function record(tx: Db, entry: AuditEntry): Promise<void> {
 
 export async function listEvents(db: Db, workspaceId: string, page: Page) {
   const rows = await listAuditRows(db, workspaceId, page.cursor && Number(page.cursor.id), page.limit + 1)
-  const { items, nextCursor } = toPage(rows, page.limit, toAuditEvent, (row) => ({
-    at: row.at,
-    id: String(row.sequence),
-  }))
-  return { events: items, nextCursor }
+  const { items, nextCursor } = toPage(rows, page.limit, ({ at, sequence }) => ({ at, id: String(sequence) }))
+  return { events: items.map(toAuditEvent), nextCursor }
 }
 
 /**

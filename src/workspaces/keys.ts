@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
+import { type Page, toCreationCursor, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from './audit.ts'
@@ -39,8 +39,8 @@ export async function storeKey(tx: Db, workspaceId: string, key: string, input: 
 
 export async function listKeys(db: Db, workspaceId: string, page: Page) {
   const rows = await listKeyRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(rows, page.limit, toKey, (row) => ({ at: row.created_at, id: row.id }))
-  return { keys: items, nextCursor }
+  const { items, nextCursor } = toPage(rows, page.limit, toCreationCursor)
+  return { keys: items.map(toKey), nextCursor }
 }
 
 export async function readKey(db: Db, workspaceId: string, id: string): Promise<Key> {

@@ -35,14 +35,16 @@ export const pageQuery = (id: z.ZodString | z.ZodUUID = z.uuid()) =>
   })
 
 /** Builds a page from a query for `limit + 1` rows. The extra row tells whether there is a next page. */
-export function toPage<Row, Item>(
+export function toPage<Row>(
   rows: Row[],
   limit: number,
-  toItem: (row: Row) => Item,
   toCursor: (row: Row) => Cursor,
-): { items: Item[]; nextCursor: string | null } {
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
+): { items: Row[]; nextCursor: string | null } {
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
   const next = rows.length > limit && last ? toCursor(last) : undefined
-  return { items: shown.map(toItem), nextCursor: next ? `${next.at.toISOString()}${SEPARATOR}${next.id}` : null }
+  return { items, nextCursor: next ? `${next.at.toISOString()}${SEPARATOR}${next.id}` : null }
 }
+
+/** Returns the cursor of a row in a list that is ordered by the time of creation. */
+export const toCreationCursor = ({ created_at: at, id }: { created_at: Date; id: string }): Cursor => ({ at, id })
