@@ -9,8 +9,8 @@ import { ArchiveRefused } from '../harbor/archive-stream.ts'
 import { CONFIG_FILE } from '../harbor/config.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
 import { type Blobs, type Digest, hashOwned, isDigest, openOwned, putOwned } from '../platform/blobs/blob.ts'
+import { DISK_FULL, isDiskError } from '../platform/data-folder.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { DISK_FULL, isDiskError } from '../platform/full-disk.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,

@@ -7,8 +7,8 @@ import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { readTask } from '../harbor/read-task.ts'
 import type { Task } from '../harbor/task.ts'
 import type { Blobs, Digest } from '../platform/blobs/blob.ts'
+import { DISK_FULL, isCausedByDisk, isDiskFull } from '../platform/data-folder.ts'
 import type { Db } from '../platform/db/db.ts'
-import { DISK_FULL, isCausedByDisk, isDiskFull } from '../platform/full-disk.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,

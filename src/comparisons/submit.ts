@@ -6,8 +6,8 @@ import { computeDatasetDigest } from '../harbor/digest.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import { runInParallel } from '../platform/concurrency.ts'
+import { isDiskError } from '../platform/data-folder.ts'
 import type { Db } from '../platform/db/db.ts'
-import { isDiskError } from '../platform/full-disk.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
   defineJobHandler,

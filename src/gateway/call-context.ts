@@ -5,11 +5,10 @@ import type { Log } from '../platform/log.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { OpenStream } from '../platform/outbound/open-stream.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
-import type { AbandonedCalls } from './abandoned-calls.ts'
 import type { AnswerPacer } from './answer-pace.ts'
 import type { CallRecord } from './call-bodies.ts'
 import type { ClientResponse } from './client-response.ts'
-import type { CallSlot, GrantLimiter } from './grants.ts'
+import type { AbandonedCalls, CallSlot, GrantLimiter } from './grants.ts'
 import type { HeaderValues } from './headers.ts'
 import type { InputMemory } from './input-memory.ts'
 import type { Grant, Ledger, NewCall, Refusal, Settlement, Terms } from './ledger.ts'
@@ -52,7 +51,6 @@ export type GatewayRuntime = GatewayDeps & {
   pacer: AnswerPacer
   abandoned: AbandonedCalls
   inputMemory: InputMemory
-  /** Timeouts of all open calls. */
   openTimeouts: Set<CallTimeouts>
 }
 
