@@ -38,12 +38,8 @@ export function putEndorsement(
     const publisher = await findWorkspaceByLogin(tx, ref.publisher)
     if (!publisher) throw new Problem(notFound, `Workspace ${ref.publisher} not found`)
     await rows.upsertEndorsement(tx, workspace.id, ref.name, publisher.id)
-    await record(tx, {
-      ...by,
-      action: 'release.endorsed',
-      subject: fullNameOf(ref),
-      detail: { publisher: publisher.login },
-    })
+    const detail = { publisher: publisher.login }
+    await record(tx, { ...by, action: 'release.endorsed', subject: fullNameOf(ref), detail })
     await deps.updateResults(tx, ref)
     return readEndorsement(tx, workspace, ref)
   })
@@ -67,19 +63,15 @@ export function removeEndorsement(
   return transact(deps.db, async (tx) => {
     const { publisher } = await readEndorsementRow(tx, workspace, ref)
     await rows.removeEndorsement(tx, workspace.id, ref.name, publisher.id)
-    await record(tx, {
-      ...by,
-      action: 'release.unendorsed',
-      subject: fullNameOf(ref),
-      detail: { publisher: publisher.login },
-    })
+    const detail = { publisher: publisher.login }
+    await record(tx, { ...by, action: 'release.unendorsed', subject: fullNameOf(ref), detail })
     await deps.updateResults(tx, ref)
   })
 }
 
 type VerifyWorkspaceInput = { login: string; isVerified: boolean; requestId: string }
 
-/** Sets whether a workspace is verified. Its own releases and those it endorsed change their status with it. */
+/** Sets whether a workspace is verified. The status of its releases, and of those that it endorsed, changes too. */
 export function verifyWorkspace(deps: EndorsementDeps, { login, isVerified, requestId }: VerifyWorkspaceInput) {
   return transact(deps.db, async (tx) => {
     const workspace = await setVerified(tx, login, isVerified)

@@ -29,17 +29,17 @@ const INTERVAL_FACTS = { level: 0.95, method: 'wilson-task-clustered' }
 export function computeSettingStats(chosen: readonly SettingResult[], seed: string): Map<string, SettingStats> {
   const tasks = listTasks(chosen)
   const rankRanges = computeRanks(chosen.map(toScores))
-  const tracks = chosen
+  const aligned = chosen
     .filter((result) => result.reason === undefined && isComplete(result, tasks))
-    .map(toBootstrapTrack)
-  const onFrontier = estimateFrontierProbabilities(tracks, seed)
+    .map(toAlignedScores)
+  const frontierProbabilities = estimateFrontierProbabilities(aligned, seed)
   return new Map(
     chosen.map((result, index): [string, SettingStats] => [
       result.id,
       {
         ...computeAccuracy(result.cells),
         rank: rankRanges[index] ?? { best: 1, worst: chosen.length },
-        frontierProbability: onFrontier.get(result.id) ?? null,
+        frontierProbability: frontierProbabilities.get(result.id) ?? null,
         ...averageUsage(result.cells),
         medianSeconds: computeMedianSeconds(result.cells),
         reliability: computeReliability(result.cells),
@@ -54,7 +54,8 @@ export function computeSettingStats(chosen: readonly SettingResult[], seed: stri
 
 export const toScores = ({ cells }: SettingResult): Scores => new Map(cells.map((cell) => [cell.task, cell]))
 
-const toBootstrapTrack = ({ id, cells }: SettingResult) => ({
+/** Returns arrays with the scores and costs of a complete setting, which has the same tasks as all others. */
+const toAlignedScores = ({ id, cells }: SettingResult) => ({
   id,
   passed: cells.map(({ passed }) => passed),
   micros: cells.map(({ costMicros }) => costMicros ?? 0),

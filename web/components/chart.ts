@@ -63,20 +63,20 @@ export const drawFrontierChart = (release: ChartRelease, options: ChartOptions =
 
 function drawChart({ settings, frontier, prices }: ChartRelease, size: ChartSize, options: ChartOptions): Html {
   const { usesTodaysPrices, recommendedId } = options
-  const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
+  const frontierSettings = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   const others = settings.filter((setting) => !frontier.includes(setting.id))
   const frame = toFrame(settings, size, recommendedId)
   const { plot, costScale } = frame
   const releasePrices = prices.at ? formatDate(prices.at) : 'the trials'
   const priceNote = size.kind === 'wide' ? `, prices of ${usesTodaysPrices ? 'today' : releasePrices}` : ''
   const caption = `cost per task${costScale.isLog ? ', log scale' : ''}${priceNote}`
-  const summary = `Accuracy against cost per task of ${plural(settings.length, 'setting')}, ${onFrontier.length} on the frontier. The table below has all numbers.`
+  const summary = `Accuracy against cost per task of ${plural(settings.length, 'setting')}, ${frontierSettings.length} on the frontier. The table below has all numbers.`
   return html`<svg class="chart ${size.kind}" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${summary}">
 ${drawAxes(frame, size)}
 <text class="tick" x="${plot.right}" y="${size.height - 6}" text-anchor="end">${caption}</text>
-${drawSteps(onFrontier, frame)}
-${[...others, ...onFrontier].map((setting) => drawPoint(setting, frame))}
-${drawLabels([...onFrontier.toReversed(), ...others], frame, size)}
+${drawSteps(frontierSettings, frame)}
+${[...others, ...frontierSettings].map((setting) => drawPoint(setting, frame))}
+${drawLabels([...frontierSettings.toReversed(), ...others], frame, size)}
 </svg>`
 }
 

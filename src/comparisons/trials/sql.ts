@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, executePrepared, storableJson, storableText } from '../../platform/db/db.ts'
-import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
+import { CALIBRATION_RULES_VERSION } from '../../trials/calibrate.ts'
 import { COUNT_NAMES, type CountChanges, type CountRow, toCountPart } from '../counts.ts'
 import type { CompletedTrial, PlannedTrial } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
@@ -46,7 +46,7 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
     join comparison_tasks as other_task on other_task.comparison = other.key
     join comparison_tasks as task on task.comparison = own.key and task.digest = other_task.digest
     join task_calibrations as calibration on calibration.digest = task.digest and calibration.sandbox = own.sandbox
-      and calibration.rules = ${CALIBRATION_RULES}
+      and calibration.rules = ${CALIBRATION_RULES_VERSION}
     join trials as old on old.comparison = other.key and old.setting = other_setting.position
       and old.task = other_task.position
     where own.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
@@ -143,7 +143,7 @@ export async function startTrial(
     join comparison_tasks as task on task.comparison = ${comparison} and task.position = found.task
     left join task_calibrations as calibration
       on calibration.digest = task.digest and calibration.sandbox = comparisons.sandbox
-      and calibration.rules = ${CALIBRATION_RULES}`
+      and calibration.rules = ${CALIBRATION_RULES_VERSION}`
   const { rows } = await executePrepared(db, query)
   return rows[0]
 }

@@ -55,11 +55,10 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
     progress.pullRequests += 1
     onProgress(progress)
   }
-  const { branch: name, tip = null, isShallow } = clone
   return {
-    branch: name,
-    tip,
-    isShallow,
+    branch: clone.branch,
+    tip: clone.tip ?? null,
+    isShallow: clone.isShallow,
     commits: progress.commits,
     funnel: counter.funnel(),
     candidates,

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { DEFAULT_LIMITS } from '../../../harbor/limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import type { AgentHandover } from '../../../trials/agent-handover.ts'
-import { CALIBRATION_RULES } from '../../../trials/calibrate.ts'
+import { CALIBRATION_RULES_VERSION } from '../../../trials/calibrate.ts'
 import { formatTrialId } from '../../plan.ts'
 import type { PastUsage } from '../../quote.ts'
 import { toSharedBudgetId } from '../../sql.ts'
@@ -55,7 +55,7 @@ export const findCalibration = (db: Db, digest: string, sandbox: string) =>
     ])
     .where('digest', '=', digest)
     .where('sandbox', '=', sandbox)
-    .where('rules', '=', CALIBRATION_RULES)
+    .where('rules', '=', CALIBRATION_RULES_VERSION)
     .executeTakeFirst()
 
 type NewCalibration = { digest: string; sandbox: string; carried: string[] } & Record<
@@ -65,7 +65,7 @@ type NewCalibration = { digest: string; sandbox: string; carried: string[] } & R
 
 /** Stores a calibration. Replaces one that was made by other rules. */
 export const insertCalibration = (db: Db, calibration: NewCalibration) => {
-  const row = { ...calibration, rules: CALIBRATION_RULES }
+  const row = { ...calibration, rules: CALIBRATION_RULES_VERSION }
   return db
     .insertInto('task_calibrations')
     .values(row)
@@ -73,7 +73,7 @@ export const insertCalibration = (db: Db, calibration: NewCalibration) => {
       conflict
         .columns(['digest', 'sandbox'])
         .doUpdateSet({ ...row, at: sql`now()` })
-        .where('task_calibrations.rules', '<>', CALIBRATION_RULES),
+        .where('task_calibrations.rules', '<>', CALIBRATION_RULES_VERSION),
     )
     .execute()
 }
