@@ -10,7 +10,6 @@ import { formatCount, printTable } from './table.ts'
 export type TrialFlags = { state?: string; setting?: string }
 type ListedTrialState = ComparisonTrial['state']
 
-/** A comparison and its scope. */
 export type ScopedComparison = { scope: ScopeClient; id: string }
 
 const REASONS_SHOWN_MAX = 5

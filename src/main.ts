@@ -105,7 +105,7 @@ function startKeyWatch({ database, keyring, log }: Services, undo: AsyncDisposab
 /** Default port of a gateway that runs alone. `serve` uses any free port. */
 const GATEWAY_PORT = 4001
 
-/** Starts the gateway. Called before the workers start, because their trials need it, and so it stops after them. */
+/** Starts the gateway. Trials need it, so it starts before the workers and stops after them. */
 async function startRoleGateway(
   role: ServiceRole,
   services: Services,

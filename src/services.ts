@@ -173,8 +173,8 @@ function createSelfTest(provider: SandboxProvider, db: Db, trialsFolder: string)
 }
 
 /**
- * Lists the sandboxes that this process can use on engines of stored credentials. They need one credential in any
- * workspace; its engine is tested by the trials that use it.
+ * Lists the sandboxes that this process can use on engines of stored credentials. A sandbox is listed if any workspace has
+ * a credential for it. The trials that use the credential test the engine.
  */
 const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSandbox[] =>
   sandboxChoices

@@ -54,7 +54,6 @@ type HarborTrialResult = z.infer<typeof HarborTrialResult>
 /** The inputs of a trial, which newer versions of Harbor write. The digest is computed like the digest of a task here. */
 const HarborTrialLock = z.looseObject({ task: z.looseObject({ digest: z.string() }) })
 
-/** A trial with a result. */
 type RecordedTrial = { result: HarborTrialResult; taskDigest: string | null }
 
 const HarborJobResult = z.looseObject({ id: z.string() })

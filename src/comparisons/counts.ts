@@ -57,7 +57,7 @@ export const NO_COUNTS: SettingCounts = {
   ...NO_CELL_COUNTS,
 }
 
-/** Counts one task. Its result is the first scored attempt, never the best; its pass share covers all of them. */
+/** Counts one task. The result is the first scored attempt, never the best; the pass share covers all scored attempts. */
 export function countCell(trials: readonly CellTrial[]): CellCounts {
   const scored = trials.filter(({ state, voided }) => !voided && (state === 'passed' || state === 'failed'))
   const [first] = scored.toSorted((a, b) => a.attempt - b.attempt)

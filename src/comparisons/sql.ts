@@ -372,8 +372,8 @@ export type EndedTrials = {
 }
 
 /**
- * Lists the finished trials of the comparisons, scored or not, grouped by setting. A trial that reuses one of an older
- * listed comparison is left out unless it is voided or the first of its setting: reuse is free, so there may be millions.
+ * Lists the finished trials of the comparisons, scored or not, grouped by setting. There may be millions that reuse a trial
+ * of an older listed comparison. They are left out, unless they are voided or the first of their setting.
  */
 export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
   const { rows } = await sql<EndedTrials>`

@@ -12,7 +12,6 @@ export type CredentialField = {
   secret: boolean
   /** True if the value is a text of several lines. Default: false. */
   multiline?: boolean
-  /** Returns the problem of a value, if any. */
   findProblem: (value: string) => string | undefined
   /** Returns the part of a value that may be shown. Default: the end of a long secret. */
   hint?: (value: string) => string

@@ -221,7 +221,6 @@ export function findModelSecret(environment: CredentialVariables, name: string):
   return definition && findSecret(environment, definition)
 }
 
-/** Returns the environment variable of a model provider's key. */
 export const findModelKeyVariable = (name: string): string | undefined => findModelProvider(name)?.environment?.apiKey
 
 function findModelProvider(name: string): ProviderDefinition | undefined {
@@ -263,7 +262,7 @@ export function listDerivedCredentials(
   environment: CredentialVariables,
   hasStorage: boolean,
 ): DerivedCredential[] {
-  // The server's keys belong to its operator. Other workspaces get them only when they cannot store their own.
+  // The server's keys belong to its operator. Other workspaces use them only if no workspace can store keys.
   const seesEnvironment = !hasStorage || owner.login.toLowerCase() === LOCAL
   return providers.flatMap((provider) => {
     const secret = seesEnvironment ? findSecret(environment, provider) : undefined

@@ -37,7 +37,7 @@ import {
 import type { UpstreamRequest } from './upstream.ts'
 import { sumInputTokens } from './wire-protocol.ts'
 
-/** Makes one call. Its maximum cost is reserved before it is sent, and it is settled before its answer ends. */
+/** Makes one call. Reserves the maximum cost before the call is sent, and settles the call before the answer ends. */
 export async function makeCall(runtime: GatewayRuntime, context: CallContext): Promise<void> {
   const { grant, refuse } = context
   const accepted = await readAndInspect(runtime, context)

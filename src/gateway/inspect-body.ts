@@ -45,8 +45,8 @@ export function inspectBody({ bytes, terms, protocol, operation, features }: Ins
 const DIGESTED_BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * Texts of which one occurs in every body that asks for a cache lifetime of one hour: `"1h"` or an escaped character of
- * it.
+ * Every body that asks for a cache lifetime of one hour contains one of these texts: `"1h"`, or an escape sequence of one
+ * of its characters.
  */
 const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
 

@@ -15,8 +15,8 @@ const LINGER_MS = 5_000
 type WriteCallback = (error?: Error | null) => void
 
 /**
- * The gateway's end of a resumable connection, as its HTTP server sees it. It outlives its pipes: without one it is
- * destroyed after `resumeMs`. `onGone` is called when it can be resumed no longer.
+ * The gateway's end of a resumable connection, as the HTTP server of the gateway sees it. A connection outlives its pipes
+ * and is destroyed after `resumeMs` without a pipe. `onGone` is called when it can be resumed no longer.
  */
 export class ResumableConnection extends Duplex {
   readonly #resumeMs: number

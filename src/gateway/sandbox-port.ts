@@ -20,8 +20,8 @@ const LINGER_MS = 5_000
 /** Maximum time of the request that ends resumable connections. */
 const FORGET_MS = 5_000
 /**
- * Maximum number of open sockets. A connection has two, its own and that of its tunnel, so this allows twice as many
- * connections as the gateway: the gateway refuses first.
+ * Maximum number of open sockets. Each connection has two: one to the sandbox and one of its tunnel. This allows twice as
+ * many connections as the gateway, so that the gateway refuses first.
  */
 const SOCKETS_MAX = 1024
 

@@ -57,7 +57,7 @@ export async function runSuite(
   return (await gradeSuite(provider, { ...options, lists: null }, signal)).outcome
 }
 
-/** Multiple of their timeout by which tests may exceed it on a busy host, as long as they use CPU time. */
+/** On a busy host, tests that use CPU time may exceed their timeout by this multiple of it. */
 const PATIENCE_FACTOR = 2
 
 type GradeOptions = SuiteOptions & { lists: TestLists | null }

@@ -21,7 +21,6 @@ type ProgramStart = {
 /** The programs do not request a reasoning effort. */
 const SUPPORTED_LEVELS: LevelMapping = { 'openai-chat': { efforts: [], budgets: false, off: false, unset: true } }
 
-/** Builds the harness of a chat program. */
 export function buildChatHarness({ start, ...program }: ChatProgram): Harness {
   const harness: Harness = {
     ...program,

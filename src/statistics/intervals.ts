@@ -61,7 +61,6 @@ const CRITICAL_VALUES_SUM = 2.8
 export const computeSmallestDifference = (tasks: number, attempts: number): number =>
   Math.min(100, 100 * CRITICAL_VALUES_SUM * Math.sqrt((TASK_VARIANCE + TRIAL_VARIANCE / attempts) / tasks))
 
-/** A mean with its 95 % interval. */
 export type MeanInterval = { mean: number; low: number; high: number }
 
 const SIGNIFICANCE_LEVEL = 0.05

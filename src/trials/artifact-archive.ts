@@ -10,7 +10,7 @@ import { headerBlocks, type TarHeader } from './tar.ts'
 
 type ArtifactSize = { files: number; bytes: number }
 
-/** Runs in a thread. Copies the entries of a collected tar that are not excluded to a file. The tar is the only source. */
+/** Runs in a thread. Copies the entries of a collected tar that are not excluded to a file. */
 export async function spoolArtifact(
   { file, exclude }: { file: string; exclude: string[] },
   [tar]: readonly AsyncIterable<Buffer>[],
@@ -44,8 +44,8 @@ function toHeader({ path, type, mode, bytes, linkTarget }: TarEntry): TarHeader 
 }
 
 /**
- * Runs in a thread. Unpacks a spooled artifact; `target` replaces the first part of each name, which is that of the source.
- * Returns the entries that were left out: names that are not safe on every machine, and links, because stored files must not
+ * Runs in a thread. Unpacks a spooled artifact to `target`. The first part of each name, the name of the collected path, is
+ * removed. Returns the entries that were left out: names that are not safe on every machine, and links, because stored files must not
  * lead elsewhere.
  */
 export async function unpackArtifact({ tar, target }: { tar: string; target: string }): Promise<string[]> {

@@ -106,7 +106,6 @@ export async function startEnvironment(
   return environment
 }
 
-/** Options of one sandbox of `main`. */
 export type MainSandboxOptions = {
   base: BaseFilesystem
   uploads: SandboxUpload[]
@@ -256,7 +255,6 @@ export function toEnvironmentSource(environment: Environment, input: ImageSource
   return { kind: 'dockerfile', context, dockerfile: path, target: null, args: {} }
 }
 
-/** Returns the image source of a compose service. */
 export function toServiceSource(
   { name, image, build }: ComposeService,
   { folder, variables }: ImageSourceInput,

@@ -43,7 +43,7 @@ export type LocalTrialOptions = {
   onSelected: (note: string) => void
   outputFolder: string
   signal: AbortSignal
-  /** Called before each trial with its purpose: those that find the verify mode, then the actual one. */
+  /** Called with the purpose of each trial before it: the trials that find the verify mode, then the actual trial. */
   onTrial: (purpose: string) => void
   /** Reports phases of the actual trial only. */
   onPhase: TrialRequest['onPhase']

@@ -7,7 +7,6 @@ import type { Log } from '../platform/log.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Folder of the built app. */
 export const BUILD_FOLDER = join(ROOT, 'web/app/dist')
 const BUILDER = join(ROOT, 'scripts/build-app.ts')
 /** Files and folders that the build depends on. */

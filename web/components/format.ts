@@ -126,7 +126,6 @@ export const modelPath = (catalogId: string): string => `/models/${toPath(catalo
 export const harnessPath = (harness: string): string => `/harnesses/${toPath(harness)}`
 export const settingPath = (id: string): string => `/settings/${toPath(id)}`
 
-/** Returns the path of the public API for a repository. */
 export const apiPath = (fullName: string): string => `/api/public${repositoryPath(fullName)}`
 
 /** Adds query parameters to a path. Undefined and empty values are left out. */

@@ -12,7 +12,6 @@ import {
   usd,
 } from './format.ts'
 
-/** A pick with its setting. */
 export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
 
 /** Names of the roles of picks, in the order in which they are shown. */
@@ -35,7 +34,6 @@ export function toPickedSettings(release: Release, picks: readonly { id: string;
   return pickedSettings.toSorted((a, b) => compareRoles(a.roles[0] ?? '', b.roles[0] ?? ''))
 }
 
-/** Finds the setting of the pick that has a role. */
 export const findSettingByRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
   picks.find(({ roles }) => roles.includes(role))?.setting
 

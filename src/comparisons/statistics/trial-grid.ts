@@ -65,7 +65,6 @@ function setCell(grid: TrialGrid, { setting, task, attempt }: GridCell, outcome:
   grid.micros[index] = micros ?? Number.NaN
 }
 
-/** Computes the statistics of a comparison. */
 export const computeGridStatistics = (grid: TrialGrid): ComparisonStatistics => computeStatistics(toResults(grid))
 
 /** Sums the trials of each task. The first scored trial decides about the result and the cost. */

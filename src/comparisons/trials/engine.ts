@@ -22,7 +22,6 @@ export type VerifySettings = {
 }
 type VerifyNetwork = 'declared' | 'required'
 
-/** Input of one trial. */
 export type TrialRunRequest = CalibrationInput & {
   harness: string
   harnessVersion: string

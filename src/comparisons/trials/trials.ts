@@ -275,8 +275,8 @@ export async function loadComparisonAxes(db: Db, row: ComparisonRow): Promise<Co
 }
 
 /**
- * Returns the axes for a trial that is readable through this comparison: its own, or those of the comparison that a
- * reused trial comes from, which may belong to another scope.
+ * Returns the axes for a trial that is readable through this comparison: those of this comparison, or for a reused trial
+ * those of the comparison that it comes from, which may belong to another scope.
  */
 export async function loadAxesForTrial(db: Db, axes: ComparisonAxes, trialId: string): Promise<ComparisonAxes> {
   const source = parseTrialId(trialId)

@@ -84,7 +84,6 @@ async function useSource<Result>(task: ResolvedTask, source: FileSource, use: Us
   return use(digest, source)
 }
 
-/** Computes the digest of all files of a package. */
 async function computePackageDigest(source: FileSource): Promise<Digest> {
   const report = createReport()
   const listed = await listTaskFiles(source, report, { includeIgnored: true })

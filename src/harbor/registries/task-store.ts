@@ -18,7 +18,6 @@ export type TaskIndex = {
 }
 
 export type TaskStore = {
-  /** Returns the stored tasks by digest. */
   find(digests: readonly Digest[]): Promise<Map<Digest, StoredTask>>
   /** Stores files whose digest has been verified. */
   put(digest: Digest, source: FileSource): Promise<StoredTask>

@@ -57,7 +57,6 @@ export function applyRules(contents: TaskContents, buildHosts: readonly AllowedH
   }
 }
 
-/** Maximum number of findings per rule. */
 const FINDINGS_PER_RULE_MAX = 20
 
 const runRule = ({ id, severity, check }: SafetyRule, view: TaskView): SafetyFinding[] =>

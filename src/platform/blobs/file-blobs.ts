@@ -52,7 +52,7 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
 }
 
 /**
- * Moves a file into place. Replaces an existing one, which repairs it if it was damaged. Syncs the folders up to
+ * Moves a file into place. Replaces an existing file, which may be damaged. Syncs the folders up to
  * `syncedRoot`, if it is given.
  */
 async function moveIntoPlace(spooled: SpooledFile, path: string, syncedRoot: string | undefined): Promise<void> {

@@ -131,7 +131,6 @@ export function toError(url: string, response: Response, text: string): Error {
 /** Maximum size of an answer that is kept in memory. A small compressed answer may unpack to gigabytes. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
 
-/** Maximum length of an event. */
 const EVENT_LENGTH_MAX = 16 * 1024 * 1024
 
 async function readText(url: string, { body }: Response): Promise<string> {

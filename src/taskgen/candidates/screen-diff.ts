@@ -169,5 +169,4 @@ function estimateBySize({ sourceFiles, sourceLines }: Pick<Features, 'sourceFile
   return sourceFiles >= HARD_FILES_MIN || sourceLines > MEDIUM_LINES_MAX ? 'hard' : 'medium'
 }
 
-/** A pull request with the verdict on it. */
 export type ScreenedPullRequest = { pullRequest: PullRequest; verdict: DiffVerdict }

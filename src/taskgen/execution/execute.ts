@@ -148,8 +148,8 @@ const SUSPECTS_MAX = 1000
 const SINGLE_RUNS_MAX = 10
 
 /**
- * Runs tests that may fail only after other tests (order-dependent failures) without all other tests. If some of them
- * pass then, one of the rest may make the others fail, so each of the rest is run by itself.
+ * Runs tests that may fail only after other tests (order-dependent failures) without all other tests. If only some of them
+ * pass, one of the failed tests may make the others fail, so each failed test is then run by itself.
  */
 async function runSuspects(matrix: SuiteMatrix, runs: SuiteRuns): Promise<SuiteRun[]> {
   const suspects = listSuspects(runs)

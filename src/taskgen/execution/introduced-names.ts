@@ -16,8 +16,8 @@ const EXPANSIONS_MAX = 5000
 
 /**
  * Collects the constants with a literal value, the other names for types (Go, Rust) and the functions (Go, Python,
- * JavaScript, TypeScript) whose definitions are in added lines. `path` is the file that uses them: a Go file sees only
- * those of its own folder.
+ * JavaScript, TypeScript) whose definitions are in added lines. `path` is the file that uses the names: a Go file
+ * sees only names of its own folder.
  */
 export function collectNames(pieces: readonly LandedPiece[], path: string, language: string): IntroducedNames {
   const visible = pieces.filter(

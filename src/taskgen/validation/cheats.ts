@@ -26,7 +26,7 @@ export const listGuardedCheats = (task: TaskInterface): GuardedCheat[] => [
   ...listNullImplementations(task),
   deleteTests,
   forgeReward,
-  // The solution of a generated task is code, to which cheats that alter its answers do not apply.
+  // Cheats that alter the answers of a solution are left out, because the solution of a generated task is code.
   ...cheats.filter(({ usesSolution }) => !usesSolution).map((cheat) => ({ ...cheat, verdict: toVerdict(cheat.id) })),
 ]
 
@@ -74,7 +74,7 @@ ${NETWORK_PYTHON}
 CODE`,
 }
 
-/** Names that a task requires, and the patch of its solution, which shows the files of these names. */
+/** Names that a task requires. `source` is the patch of its solution, which shows the files that define them. */
 type TaskInterface = { exposed: readonly ExposedSymbol[]; source: string }
 
 const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']

@@ -37,7 +37,6 @@ export function useComparisonTarget(): ComparisonTarget {
   }, [comparisonId, datasetOrg, dataset, owner, name])
 }
 
-/** Returns the link to a comparison. */
 export const toComparisonLink = (scope: Scope, comparisonId: string) =>
   scope.kind === 'benchmark'
     ? linkOptions({
