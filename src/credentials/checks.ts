@@ -11,6 +11,7 @@ import {
   toErrorCode,
 } from '../platform/outbound/outbound.ts'
 import { type Resolve, resolveName, resolvePublicHost } from '../platform/outbound/public-host.ts'
+import { OUTBOUND_CIPHERS } from '../platform/outbound/tls-limits.ts'
 import { hostOf } from '../platform/outbound/url-rules.ts'
 import type { Secret } from './seal.ts'
 
@@ -190,7 +191,8 @@ async function dial(engine: EngineTarget, resolve: Resolve): Promise<Socket | 'p
   if (!host) throw new Error(`${name} has no address`) // `connect` would use this machine.
   const target = { host, port: Number(engine.url.port || 443) }
   if (!engine.tls) return connect(target)
-  return connectTls({ ...target, ...engine.tls, ...(isIP(name) === 0 ? { servername: name } : {}) })
+  const servername = isIP(name) === 0 ? { servername: name } : {}
+  return connectTls({ ...target, ...engine.tls, ...servername, ciphers: OUTBOUND_CIPHERS })
 }
 
 /** Resolves to public addresses or to none. Callers cannot tell a private name from one that does not exist. */

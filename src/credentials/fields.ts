@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parseServiceAccount } from '../platform/outbound/google-token.ts'
 import { findUrlRefusal } from '../platform/outbound/outbound.ts'
+import { isUsablePrivateKey } from '../platform/outbound/tls-limits.ts'
 import { type FieldError, toPointerStep } from '../platform/problem.ts'
 import { parseEngineUrl } from './checks.ts'
 import type { Secret } from './seal.ts'
@@ -44,7 +45,9 @@ export const serviceAccount = (name: string): CredentialField => ({
   multiline: true,
   hint: (value) => parseServiceAccount(value)?.email ?? '',
   findProblem: (value) =>
-    parseServiceAccount(value) ? undefined : 'must be the JSON key file of a service account, with an RSA key in it',
+    parseServiceAccount(value)
+      ? undefined
+      : 'must be the JSON key file of a service account, with an RSA key of at most 4096 bits in it',
 })
 
 export const apiVersion = (name: string): CredentialField => ({
@@ -63,7 +66,11 @@ export const pem = (name: string, kind: 'certificate' | 'private key'): Credenti
   required: false,
   secret: kind === 'private key',
   multiline: true,
-  findProblem: (value) => (value.startsWith('-----BEGIN ') ? undefined : 'must be PEM text: -----BEGIN …'),
+  findProblem: (value) => {
+    if (!value.startsWith('-----BEGIN ')) return 'must be PEM text: -----BEGIN …'
+    if (kind === 'certificate' || isUsablePrivateKey(value)) return undefined
+    return 'must be a private key without a passphrase; RSA keys have at most 4096 bits'
+  },
 })
 
 const SSH_KEY = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----$/

@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { z } from 'zod'
 import { parseOrUndefined } from '../errors.ts'
+import { isUsablePrivateKey } from './tls-limits.ts'
 
 /** The members of a service account's key file that a token request needs. */
 type ServiceAccount = {
@@ -13,7 +14,7 @@ type ServiceAccount = {
 const KeyFile = z.object({
   type: z.literal('service_account'),
   client_email: z.string().min(1),
-  private_key: z.string(),
+  private_key: z.string().refine(isUsablePrivateKey),
   private_key_id: z.string().optional(),
   token_uri: z.url().default('https://oauth2.googleapis.com/token'),
 })

@@ -4,6 +4,8 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
 import { toListeningUrl } from '../listen.ts'
+import { limitFragments } from './fragments.ts'
+import { OUTBOUND_CIPHERS } from './tls-limits.ts'
 
 export type AgentFor = (addresses: readonly string[]) => Dispatcher
 
@@ -14,7 +16,7 @@ const AGENTS_MAX = 64
  * has just checked. Evicted agents need no closing: their idle sockets end by themselves in seconds.
  */
 export function createPinnedAgents(): AgentFor {
-  const agents = new Map<string, Agent>()
+  const agents = new Map<string, Dispatcher>()
   return (addresses) => {
     const key = addresses.toSorted().join(' ')
     const agent = agents.get(key) ?? createPinnedAgent(addresses)
@@ -27,14 +29,15 @@ export function createPinnedAgents(): AgentFor {
 }
 
 /** Creates an agent that connects to these addresses for every name. TLS and the Host header still use the name. */
-export function createPinnedAgent(addresses: readonly string[]): Agent {
-  return new Agent({
+export function createPinnedAgent(addresses: readonly string[]): Dispatcher {
+  const agent = new Agent({
     allowH2: false,
-    connect: { lookup: createFixedLookup(addresses) },
+    connect: { lookup: createFixedLookup(addresses), ciphers: OUTBOUND_CIPHERS },
     // The deadline of the request covers both.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
+  return agent.compose(limitFragments)
 }
 
 /** Creates a DNS lookup that returns these addresses for every name. */

@@ -4,6 +4,7 @@ import { Agent as HttpsAgent } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { Duplex } from 'node:stream'
 import { resolveName, resolvePublicHost } from '../../platform/outbound/public-host.ts'
+import { OUTBOUND_CIPHERS } from '../../platform/outbound/tls-limits.ts'
 import { isPublicAddress } from '../../platform/outbound/url-rules.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 
@@ -122,7 +123,7 @@ export function routeTo(connection: DockerConnection): DockerRoute {
   const { host, port, tls, publicOnly } = connection
   const options = { keepAlive: true, lookup: publicOnly ? lookupPublic : undefined }
   if (tls === null) return { agent: new HttpAgent(options), secure: false, host, port }
-  return { agent: new HttpsAgent({ ...options, ...tls }), secure: true, host, port }
+  return { agent: new HttpsAgent({ ...options, ...tls, ciphers: OUTBOUND_CIPHERS }), secure: true, host, port }
 }
 
 /** Resolves a host for a connection, and fails unless all of its addresses are public. */
