@@ -1,8 +1,8 @@
-import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { createResolve, type Resolve } from './resolve-name.ts'
 import { isPublicAddress, mayBePublic } from './url-rules.ts'
 
-export type Resolve = (host: string) => Promise<string[]>
+export type { Resolve } from './resolve-name.ts'
 
 type HostResolution =
   | { kind: 'public'; addresses: string[] }
@@ -22,10 +22,8 @@ export async function resolvePublicHost(
   return { kind: 'public', addresses }
 }
 
-export async function resolveName(host: string): Promise<string[]> {
-  const resolved = await lookup(host, { all: true })
-  return resolved.map(({ address }) => address)
-}
+/** Looks up a host name in the way of this machine. */
+export const resolveName: Resolve = createResolve()
 
 const CACHED_MS = 15_000
 const NAMES_MAX = 1000
