@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import {
   beginEvents,
@@ -70,4 +72,21 @@ test('a program that abandons a few calls pays what the provider had produced', 
     await expect.poll(async () => (await sandbox.totals()).calls.open).toBe(0)
   }
   expect((await sandbox.totals()).costMicros).toBeLessThan(777 * 15)
+})
+
+test('a program that closes only its half of the connection has left, too', async () => {
+  await using fixture = await openGatewayFixture((response) => void beginEvents(response).write(EVENTS[0]), {
+    options: { drainMs: 5 },
+  })
+  const sandbox = await fixture.sandbox()
+  const { hostname, port } = new URL(sandbox.url)
+  const body = JSON.stringify(messagesRequest({ stream: true }))
+  const head = `POST /v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: ${sandbox.token}\r\nContent-Length: ${body.length}`
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  socket.end(`${head}\r\n\r\n${body}`)
+  await text(socket).catch(() => '')
+
+  await expect.poll(async () => (await sandbox.totals()).calls.open).toBe(0)
+  const [call] = (await fixture.ledger.read(sandbox.id))?.calls ?? []
+  expect(call).toMatchObject({ outcome: 'cut', clientLeft: true })
 })

@@ -7,7 +7,7 @@ import {
   openGatewayFixture,
   sendJson,
 } from '../../test/support/gateway/gateway.ts'
-import { addToBacklog } from './answer-pace.ts'
+import { addToBacklog, weighChunk } from './answer-pace.ts'
 
 const RATE = { answerBytesPerSecond: 1000, answerBurstBytes: 500 }
 
@@ -20,6 +20,16 @@ test.each([
   expect(addToBacklog(last, next, RATE)).toEqual(backlog)
 })
 
+test.each([
+  ['nothing but text', 'a'.repeat(1000), 1000],
+  ['an ordinary event', `data: ${'a'.repeat(300)}\n\n`, 384],
+  ['a single byte', 'a', 256],
+  ['tiny events', 'data: {}\n\n'.repeat(100), 256 + 200 * 64],
+  ['empty lines', '\r\n'.repeat(100), 256 + 200 * 64],
+])('a chunk with %s counts what reading it takes', (_, chunk, bytes) => {
+  expect(weighChunk(Buffer.from(chunk))).toBe(bytes)
+})
+
 const NOISE = 'data: {}\n\n'.repeat(50_000)
 
 test('a provider that floods one workspace is read slowly, and calls of others are not delayed', async () => {
@@ -28,7 +38,7 @@ test('a provider that floods one workspace is read slowly, and calls of others a
       body.includes('"stream":true')
         ? beginEvents(response).end(EVENTS[0] + NOISE + EVENTS.slice(1).join(''))
         : sendJson(response, message()),
-    { options: { answerBytesPerSecond: 1, answerBurstBytes: 64 * 1024, drainMs: 10 } },
+    { options: { answerBytesPerSecond: 1, answerBurstBytes: 2 * 1024 * 1024, drainMs: 10 } },
   )
   const [flooded, other] = [await fixture.sandbox(), await fixture.sandbox()]
   const leave = new AbortController()

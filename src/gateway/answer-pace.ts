@@ -2,12 +2,25 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayOptions } from './options.ts'
 
 /**
- * Limits the bytes of answers that one gateway reads for a workspace. All calls share one event loop, and a provider that
- * a workspace chose may send as fast as the network allows.
+ * Limits what one gateway reads of answers for a workspace. All calls share one event loop, and a provider that a
+ * workspace chose may send as fast as the network allows.
  */
 export type AnswerPacer = {
-  /** Waits until the workspace may read more, after this many bytes. The signal ends the wait. */
-  pace(workspaceId: string, bytes: number, signal: AbortSignal): Promise<void> | undefined
+  /** Waits until the workspace may read this chunk. The signal ends the wait. */
+  pace(workspaceId: string, chunk: Uint8Array, signal: AbortSignal): Promise<void> | undefined
+}
+
+/** Bytes that every chunk and every line count at least. Reading them takes time, however short they are. */
+const CHUNK_BYTES = 256
+const LINE_BYTES = 64
+const LF = 10
+const CR = 13
+
+/** Returns the number of bytes that a chunk counts. Those of ordinary answers count little more than their size. */
+export function weighChunk(chunk: Uint8Array): number {
+  let lines = 0
+  for (const byte of chunk) if (byte === LF || byte === CR) lines += 1
+  return Math.max(chunk.length, CHUNK_BYTES + lines * LINE_BYTES)
 }
 
 type PaceOptions = Pick<GatewayOptions, 'answerBytesPerSecond' | 'answerBurstBytes'>
@@ -16,7 +29,8 @@ export function createAnswerPacer(options: PaceOptions): AnswerPacer {
   const backlogs = new Map<string, Backlog>()
   const turns = new Map<string, Promise<void>>()
   return {
-    pace(workspaceId, bytes, signal) {
+    pace(workspaceId, chunk, signal) {
+      const bytes = weighChunk(chunk)
       const backlog = addToBacklog(backlogs.get(workspaceId), { bytes, at: performance.now() }, options)
       backlogs.set(workspaceId, backlog)
       if (backlog.bytes <= options.answerBurstBytes) return undefined

@@ -72,7 +72,8 @@ async function sendAndRelay(
   const collectFacts = (firstByteAt: number | null): CallFacts => ({
     status: answer.kind === 'answered' ? answer.status : null,
     tries: answer.tries,
-    clientLeft: client.isGone(),
+    // A program that closes only its half of the connection leaves too, unless the answer ends soon.
+    clientLeft: client.isGone() || timeouts.reason() === 'drain',
     firstByteMs: firstByteAt === null ? null : toElapsedMs(firstByteAt),
     totalMs: toElapsedMs(performance.now()),
     bodies: null,
@@ -126,7 +127,7 @@ async function relayAnswer(
   const { estimate, call, record } = prepared
   const tap = openUsageTap(wire, answer.headers, runtime.options.answerEvents)
   client.begin(answer.status, filterResponseHeaders(answer.headers), tap.isStream ? 'stream' : 'whole')
-  const pace = (bytes: number) => runtime.pacer.pace(context.grant.workspaceId, bytes, timeouts.signal)
+  const pace = (chunk: Uint8Array) => runtime.pacer.pace(context.grant.workspaceId, chunk, timeouts.signal)
   const relayed = await relayBody(answer.body, { client, tap, timeouts, pace }, runtime.options, record?.push)
   const { wasCut, stalledMs } = relayed
   const facts = collectFacts(relayed.firstByteAt)
@@ -161,8 +162,8 @@ type RelayContext = {
   client: ClientResponse
   tap: UsageTap
   timeouts: CallTimeouts
-  /** Waits until more may be read, after this many bytes. */
-  pace: (bytes: number) => Promise<void> | undefined
+  /** Waits until this chunk may be read. */
+  pace: (chunk: Uint8Array) => Promise<void> | undefined
 }
 
 /**
@@ -180,8 +181,7 @@ async function relayBody(
   let answerBytesLeft = options.answerBytes
   let drainBytesLeft = options.drainBytes
   try {
-    for await (const chunk of body) {
-      timeouts.onData()
+    for await (const chunk of readPaced(body, { timeouts, pace })) {
       firstByteAt ??= performance.now()
       tap.push(chunk)
       onChunk?.(chunk)
@@ -191,12 +191,21 @@ async function relayBody(
       if (client.isGone()) drainBytesLeft -= chunk.length
       else stalledMs = Math.max(stalledMs, await measureWaitMs(client.write(chunk)))
       if (drainBytesLeft < 0) timeouts.abort('drain')
-      await pace(chunk.length)
     }
   } catch {
     return { wasCut: true, firstByteAt, stalledMs }
   }
   return { wasCut: timeouts.signal.aborted, firstByteAt, stalledMs }
+}
+
+/** Yields the chunks of a body, each when the workspace may read it. */
+async function* readPaced(body: Readable, { timeouts, pace }: Pick<RelayContext, 'timeouts' | 'pace'>) {
+  for await (const chunk of body) {
+    timeouts.onData()
+    await pace(chunk)
+    if (timeouts.signal.aborted) return
+    yield chunk as Uint8Array
+  }
 }
 
 async function measureWaitMs(writing: Promise<void> | undefined): Promise<number> {
