@@ -234,6 +234,20 @@ describe('a request without an output limit', () => {
     }
   })
 
+  test('with a separate budget for reasoning reserves it in addition to the limit', async () => {
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answered(20)))
+    const sandbox = await fixture.sandbox({ budgetMicros: 60_000 })
+    const ask = (changes: object) => sandbox.post('/v1/chat/completions', { ...chat, max_tokens: 300, ...changes })
+    expect((await ask({ thinking_budget: 1_000_000 })).status).toBe(402)
+    expect((await ask({ thinking_budget: 1_000_000, reasoning: { max_tokens: 1 } })).status).toBe(402)
+    expect((await ask({ thinking_budget: 1024, max_tokens: 32_000 })).status).toBe(200)
+
+    const limits = fixture.received.map(({ body }) => JSON.parse(String(body)).max_tokens)
+    const [call] = (await fixture.ledger.read(sandbox.id))?.calls ?? []
+    expect(limits).toEqual([(call?.outputLimit ?? 0) - 1024])
+    expect(limits[0]).toBeGreaterThan(255)
+  })
+
   test('whose answer ends at the limit makes the trial a budget stop, whatever follows', async () => {
     await using fixture = await openGatewayFixture((response) => sendJson(response, answered(600, 'length')))
     const sandbox = await fixture.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 20_000 })

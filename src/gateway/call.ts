@@ -102,13 +102,14 @@ async function readAndInspect({ options, inputMemory }: GatewayRuntime, context:
 
 function computeTokenBounds({ grant, operation }: CallContext, accepted: InspectedRequest): TokenBounds {
   const { parsed, hasLongCache, textTokens, isText } = accepted
-  const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = parsed
+  const { alternatives = 1, reasoningTokens = 0, reasoningTokensAbove = 0, inputPasses = 1 } = parsed
+  const answerTokens = parsed.outputTokens ?? grant.terms.outputTokens * alternatives
   return {
     input: Math.min(
       computeInputMax(grant.terms, inputPasses),
       boundInput(accepted, isText ? textTokens : countTextBytes(accepted)),
     ),
-    output: parsed.outputTokens ?? grant.terms.outputTokens * alternatives,
+    output: answerTokens + reasoningTokensAbove * alternatives,
     reasoning: reasoningTokens * alternatives,
     alternatives,
     canLimitOutput: operation.isCompaction !== true,

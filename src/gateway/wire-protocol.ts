@@ -62,6 +62,8 @@ export type ParsedRequest = {
   alternatives?: number
   /** Output tokens that the request explicitly sets aside for reasoning. */
   reasoningTokens?: number | undefined
+  /** The part of `reasoningTokens` that the provider bills in addition to `outputTokens`. */
+  reasoningTokensAbove?: number | undefined
   /** Names of numbers that multiply the cost of the call and are not integers in their range. */
   invalidCounts: string[]
   /** Server-side tools: searches, fetches, code, media by URL. The provider would run them outside every sandbox. */

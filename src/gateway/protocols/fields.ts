@@ -174,6 +174,8 @@ const REROUTING_MEMBERS = new Set([
   'routersettings',
   'routersettingsoverride',
   'userconfig',
+  'routingconfig',
+  'modelconfig',
 ])
 
 /** Lists members that could let another model or address answer. */

@@ -67,6 +67,8 @@ test.each<[JsonObject, string[]]>([
   [{ tools: [{ codeExecution: {} }, { mcpServers: [] }] }, ['codeExecution', 'mcpServers']],
   [{ generateContentRequest: { tools: [{ googleMaps: {} }] } }, ['googleMaps']],
   [{ cachedContent: 'cachedContents/1' }, ['cachedContent']],
+  [{ generationConfig: { routingConfig: { manualMode: { modelName: 'x' } } } }, ['routingConfig']],
+  [{ generation_config: { model_config: { featureSelectionPreference: 'PRIORITIZE_QUALITY' } } }, ['model_config']],
   [{ contents: [{ parts: [{ fileData: { fileUri: 'https://x' } }] }] }, ['fileData']],
   [{ contents: [{ parts: { file_data: { file_uri: 'https://x' } } }] }, ['fileData']],
   [{ system_instruction: { parts: { fileData: {} } } }, ['fileData']],

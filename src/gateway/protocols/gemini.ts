@@ -233,7 +233,8 @@ function findServerSideTools(body: JsonObject): string[] {
   const files = listParts(body).some((part) => fields(part, 'fileData').length > 0) ? ['fileData'] : []
   // Cached content may include tools.
   const cached = textOf(field(body, 'cachedContent')) === null ? [] : ['cachedContent']
-  return [...tools, ...files, ...cached, ...listRerouting(body)]
+  const configs = fields(body, 'generationConfig').map(objectOf)
+  return [...tools, ...files, ...cached, ...[body, ...configs].flatMap(listRerouting)]
 }
 
 const REFUSAL_REASONS = [

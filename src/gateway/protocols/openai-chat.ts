@@ -99,12 +99,14 @@ function withUsage(body: JsonObject): JsonObject {
 
 /**
  * Sets the output limit, under the name that the request already uses. Otherwise `max_completion_tokens` for OpenAI, which
- * refuses the older `max_tokens`, and `max_tokens` for compatible providers, which all support it.
+ * refuses the older `max_tokens`, and `max_tokens` for compatible providers, which all support it. A separate budget for
+ * reasoning is part of the tokens that may be spent, but not of this limit.
  */
 function withOutputLimit(body: JsonObject, { tokens, provider }: { tokens: number; provider: string }): JsonObject {
+  const limit = Math.max(1, tokens - (tokensOf(body.thinking_budget) ?? 0))
   const present = ['max_completion_tokens', 'max_tokens'].filter((name) => isFilled(body[name]))
   const names = present.length > 0 ? present : [provider === 'openai' ? 'max_completion_tokens' : 'max_tokens']
-  return { ...body, ...Object.fromEntries(names.map((name) => [name, tokens])) }
+  return { ...body, ...Object.fromEntries(names.map((name) => [name, limit])) }
 }
 
 function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
@@ -114,6 +116,7 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
     outputTokens: parseOutputTokens(body),
     alternatives: alternativesOf(body.n),
     reasoningTokens: parseReasoningTokens(body),
+    reasoningTokensAbove: tokensOf(body.thinking_budget),
     invalidCounts: listInvalidCounts([
       ['n', body.n, ALTERNATIVES],
       ['best_of', body.best_of, NO_ALTERNATIVES],
@@ -149,10 +152,13 @@ function parseLevel(body: JsonObject): ParsedRequest['level'] {
   return budgetTokens === undefined ? null : { budgetTokens }
 }
 
-const parseReasoningTokens = (body: JsonObject): number | undefined =>
-  tokensOf(objectOf(body.reasoning).max_tokens) ??
-  tokensOf(objectOf(body.thinking).budget_tokens) ??
-  tokensOf(body.thinking_budget)
+/** Returns the largest budget if several are set: providers differ in which one counts. */
+function parseReasoningTokens(body: JsonObject): number | undefined {
+  const budgets = [objectOf(body.reasoning).max_tokens, objectOf(body.thinking).budget_tokens, body.thinking_budget]
+    .map(tokensOf)
+    .filter((tokens) => tokens !== undefined)
+  return budgets.length === 0 ? undefined : Math.max(...budgets)
+}
 
 /** Members of compatible providers for server-side search and background work. */
 const SERVER_SIDE_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'background']
