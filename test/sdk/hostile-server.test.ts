@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { Assay, AssayProblem, AssayUnreachable } from '../../sdk/typescript/src/client.ts'
 import { call, ProblemReceived, ServiceUnreachable } from '../../src/platform/http/client.ts'
 import { connectRepository, readRepository } from '../../src/repos/schema.ts'
@@ -21,7 +21,7 @@ type Ending = { error: string; message: string }
 /** Calls one operation with the Python SDK and returns the error that it raises. */
 async function callInPython(url: string, operation: string): Promise<Ending> {
   const program = `
-import json, sys
+import json, sys, time
 from assay_sdk import Assay
 assay = Assay(sys.argv[1], key="${KEY}", retries=0)
 try:
@@ -165,4 +165,37 @@ test('a list whose pages repeat does not go on for ever', async () => {
   await expect(read()).rejects.toThrow(AssayUnreachable)
   const { error } = await callInPython(server.url, 'list(assay.pages(assay.list_keys, "lab"))')
   expect(error).toBe('AssayUnreachable')
+})
+
+/** Returns an endless answer that arrives a byte at a time. The clock advances by a minute with each of them. */
+function answerSlowly(): Promise<Response> {
+  let minutes = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => minutes * 60_000)
+  const body = new ReadableStream({
+    pull(controller) {
+      minutes += 1
+      controller.enqueue(Buffer.from(' '))
+    },
+  })
+  return Promise.resolve(new Response(body))
+}
+afterEach(() => void vi.restoreAllMocks())
+
+const TOO_SLOW = /too large or too slow/
+
+test('the TypeScript SDK does not wait for an answer that comes a byte now and then', async () => {
+  const assay = new Assay({ url: 'http://127.0.0.1:9', key: KEY, retries: 0, fetch: answerSlowly })
+  await expect(assay.call('readOwnKey')).rejects.toThrow(TOO_SLOW)
+})
+
+test('the command line does not wait for an answer that comes a byte now and then', async () => {
+  const options = { url: 'http://127.0.0.1:9', key: KEY, fetch: answerSlowly }
+  await expect(call(options, readOwnKey)).rejects.toThrow(TOO_SLOW)
+})
+
+test('the Python SDK does not wait for an answer that comes a byte now and then', async () => {
+  using server = await listenOnLoopback((_, response) => void response.end(' '.repeat(1_000_000)))
+  const clock = 'ticks = iter(range(0, 10**9, 60)); time.monotonic = lambda: next(ticks)'
+  const { message } = await callInPython(server.url, `${clock}; assay.read_own_key()`)
+  expect(message).toMatch(TOO_SLOW)
 })

@@ -17,6 +17,8 @@ OUTAGES = (502, 503, 504)
 REDIRECTS = (301, 302, 303, 307, 308)
 # Maximum size of an answer that is kept in memory, and of an event.
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+ANSWER_SECONDS_MAX = 10 * 60  # a server may send a byte now and then
 EVENT_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -162,9 +164,13 @@ def _to_printable(text: str) -> str:
 
 
 def _parse_json(url: str, response: Any) -> Any:
-    content = response.read(ANSWER_BYTES_MAX + 1)
-    if len(content) > ANSWER_BYTES_MAX:
-        raise AssayUnreachable(f"{url} sent an answer that is too large. Check the address.")
+    content = bytearray()
+    started = time.monotonic()
+    # read1 returns what has arrived, so that a server that sends a byte now and then is noticed.
+    while chunk := response.read1(CHUNK_BYTES):
+        content += chunk
+        if len(content) > ANSWER_BYTES_MAX or time.monotonic() - started > ANSWER_SECONDS_MAX:
+            raise AssayUnreachable(f"{url} sent an answer that is too large or too slow. Check the address.")
     try:
         return json.loads(content or b"null")
     except (ValueError, RecursionError):

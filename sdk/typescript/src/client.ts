@@ -173,18 +173,21 @@ const toPrintable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\p{C
 
 /** Maximum size of an answer that is kept in memory. A small compressed answer may unpack to gigabytes. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+/** Maximum time that reading such an answer takes. A server may send a byte now and then. */
+const ANSWER_MS_MAX = 10 * 60_000
 
 async function readText(url: string, { body }: Response): Promise<string> {
   if (!body) return ''
   const reader = body.getReader()
   const chunks: Uint8Array<ArrayBuffer>[] = []
+  const started = performance.now()
   let bytes = 0
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     chunks.push(read.value as Uint8Array<ArrayBuffer>)
     bytes += read.value.length
-    if (bytes <= ANSWER_BYTES_MAX) continue
+    if (bytes <= ANSWER_BYTES_MAX && performance.now() - started <= ANSWER_MS_MAX) continue
     await reader.cancel()
-    throw new AssayUnreachable(`${url} sent an answer that is too large. Check the address.`)
+    throw new AssayUnreachable(`${url} sent an answer that is too large or too slow. Check the address.`)
   }
   return new Blob(chunks).text()
 }

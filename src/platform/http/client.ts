@@ -130,6 +130,8 @@ export function toError(url: string, response: Response, text: string): Error {
 
 /** Maximum size of an answer that is kept in memory. A small compressed answer may unpack to gigabytes. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+/** Maximum time that reading such an answer takes. A server may send a byte now and then. */
+const ANSWER_MS_MAX = 10 * 60_000
 
 const EVENT_LENGTH_MAX = 16 * 1024 * 1024
 
@@ -137,13 +139,14 @@ async function readText(url: string, { body }: Response): Promise<string> {
   if (!body) return ''
   const reader = body.getReader()
   const chunks: Uint8Array<ArrayBuffer>[] = []
+  const started = performance.now()
   let bytes = 0
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     chunks.push(read.value)
     bytes += read.value.length
-    if (bytes <= ANSWER_BYTES_MAX) continue
+    if (bytes <= ANSWER_BYTES_MAX && performance.now() - started <= ANSWER_MS_MAX) continue
     await reader.cancel()
-    throw new ServiceUnreachable(`${url} sent an answer that is too large. Check the address.`)
+    throw new ServiceUnreachable(`${url} sent an answer that is too large or too slow. Check the address.`)
   }
   return new Blob(chunks).text()
 }
