@@ -121,3 +121,19 @@ test.each([
 ])('tests in Python with %s only read', async (code) => {
   expect(await estimate(code)).toMatchObject({ strength: 'standard' })
 })
+
+const NAN = 'accepts NaN of the submission as a number within bounds'
+
+test.each([
+  ['const data = new Function("return " + text)()', LOADS],
+  ['const data = eval(text)', LOADS],
+  ["const { readFileSync } = process.getBuiltinModule('fs')", LOADS],
+  ['if (Math.abs(data.total - 60.5) > 0.01) process.exit(1)', NAN],
+  ['if (Math.abs(data.total - 60.5) >= 0.01) process.exit(1)', NAN],
+])('tests in JavaScript with %s are weak', async (code, reason) => {
+  const files = {
+    'tests/test.sh': '#!/bin/bash\nnode /tests/it.js < /app/x\necho $? > /logs/verifier/reward.txt\n',
+    'tests/it.js': `${code}\n`,
+  }
+  expect(await estimateFiles(files)).toEqual({ strength: 'weak', reason: `tests/it.js ${reason}.` })
+})

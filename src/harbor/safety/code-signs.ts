@@ -110,7 +110,20 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
       reason: 'connects to a process of the submission',
     },
   ],
-  js: [{ pattern: /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(/, reason: 'loads code' }],
+  js: [
+    {
+      pattern: anyOf(
+        /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(|\bgetBuiltinModule\b|\bWebAssembly\b/,
+        /\b(?:eval|Function)\b|\bprocess\.(?:binding|dlopen|mainModule)\b/,
+      ),
+      reason: 'loads code',
+    },
+    {
+      // A missing number is NaN, and every comparison with NaN is false.
+      pattern: /\bMath\.abs\([^\n]{1,200}\)\s*>/,
+      reason: 'accepts NaN of the submission as a number within bounds',
+    },
+  ],
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))

@@ -44,3 +44,13 @@ test('a command that runs outside the working directory of the agent is no weakn
   const separate = `artifacts = ["/app/answer"]\n${TOML}[verifier]\nenvironment_mode = "separate"\n`
   expect(await withMain('command: ["make", "serve"]', separate)).toMatchObject({ strength: 'strong' })
 })
+
+test('tests in an image whose search path has shims of a version manager are weak', async () => {
+  const dockerfile = 'FROM debian\nWORKDIR /app\nENV PATH=/root/.asdf/shims:$PATH\n'
+  const files = { ...TEST, 'task.toml': '[environment]\n', 'environment/Dockerfile': dockerfile }
+  expect(await estimateFiles(files)).toEqual({
+    strength: 'weak',
+    reason:
+      "The variable PATH of the verifier's environment names shims, which search the current directory for versions.",
+  })
+})

@@ -67,6 +67,18 @@ test.each([
     `import pytest\nROWS = ${OUT}\n@pytest.mark.parametrize("row", ROWS)\ndef test(row):\n    assert re.match(row["p"], "42")\n`,
   ],
   [
+    'cases of a test with names in a tuple',
+    `import pytest\nDATA = ${OUT}\n@pytest.mark.parametrize(("name", "row"), DATA.items())\ndef test(name, row):\n    assert re.match(row, "42")\n`,
+  ],
+  [
+    'cases of a test that are computed',
+    `import pytest\n@pytest.mark.parametrize("row", list(${OUT}))\ndef test(row):\n    assert re.match(row, "42")\n`,
+  ],
+  [
+    'a case of a match',
+    `def test():\n    data = ${OUT}\n    match data:\n        case {"p": [first, *_], "q": "x"} if first:\n            assert re.match(first, "42")\n`,
+  ],
+  [
     'an asserted pattern',
     `import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertRegex("42", open("/app/out").read())\n`,
   ],

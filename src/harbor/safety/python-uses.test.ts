@@ -28,6 +28,10 @@ test.each([
   ['a condition', ['data = json.load(open("/app/x.json"))', 'path = data["x"]', 'assert os.path.exists(path)']],
   ['a search', ['name = open("/app/x").read()', 'assert glob.glob("/tests/" + name)']],
   ['a comprehension', ['rows = json.load(open("/app/x"))', 'texts = [open(p).read() for p in rows]']],
+  ['a function that is mapped', ['rows = json.load(open("/app/x"))', 'paths = map(Path, rows)']],
+  ['a reader that is passed on', ['rows = json.load(open("/app/x"))', 'files = [f.read() for f in map(open, rows)]']],
+  ['a partial function', ['read = functools.partial(open, encoding="utf-8")', 'read(json.load(open("/app/x"))["a"])']],
+  ['another name of a reader', ['read = open', 'read(json.load(open("/app/x"))["a"])']],
   ['an f-string', ['name = open("/app/x").read()', 'open(f"/app/{name}")']],
   [
     'a function that reads',

@@ -60,6 +60,10 @@ const READING = new RegExp(
 const JOINING = /(?<!\w)(?:Path|PurePath|PurePosixPath|joinpath|path\.join)\s*\(/g
 /** Attributes of a path that are texts, for which no file is read. */
 const PATH_PART = /^\.(?:name|stem|suffix|suffixes|parts)\b/
+/** A function that opens files and that is passed on or gets another name. Its later calls are not followed. */
+const PASSED_OPENER = /[(,=[]\s*open\s*(?=[,)\]]|$)/
+/** Calls of a function, the first argument, for each entry of the second. */
+const MAPPING = /(?<!\w)(?:map|imap|starmap|submit)\s*\(/g
 const DIVISION = /('\d+'|\)|(?:self\.)?\w+) ?\/ ?(?:str\()?((?:self\.)?[a-z_]\w*(?:\[[^\]]*\]|\.\w+\([^()]*\))*)/g
 
 function findNamedFile(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
@@ -71,12 +75,19 @@ function findNamedFile(flow: PythonFlow, scope: PythonScope, code: string): stri
   const isJoined = listCalls(flow, code, JOINING).some(
     ({ args, rest }) => !PATH_PART.test(rest) && args.some((part) => isNamed(part)),
   )
-  if (isJoined) return NAMED_FILE
+  if (isJoined || PASSED_OPENER.test(code)) return NAMED_FILE
+  const isMapped = listCallArguments(flow, code, MAPPING).some(
+    ([called = '', ...rest]) => takesName(called) && rest.some((argument) => isNamed(argument)),
+  )
+  if (isMapped) return NAMED_FILE
   const isDivided = code
     .matchAll(DIVISION)
     .some(({ 1: left = '', 2: right = '', index }) => isPath(flow, scope, code.slice(0, index), left) && isNamed(right))
   return isDivided ? NAMED_FILE : undefined
 }
+
+/** Returns true if the first argument of a function is the name of a file. */
+const takesName = (called: string): boolean => [READING, JOINING].some((pattern) => `${called}(`.search(pattern) !== -1)
 
 /** Returns true if the left side of a slash is a path and not a number. */
 function isPath(flow: PythonFlow, scope: PythonScope, before: string, name: string): boolean {
@@ -176,7 +187,7 @@ export function nameInputs(
     return `'${/^\/[\w./-]+$/.test(word) ? word : toUnknownFile(submission, `argument.${at}`)}'`
   }
   const input = `open('${isOwnInput ? '/tests/input' : toUnknownFile(submission, 'input.txt')}')`
-  return withSharedNames(withCases(text))
+  return withSharedNames(withCases(withMatches(text)))
     .replaceAll(/\bsys\.argv\s*\[\s*(\d+)\s*\]/g, (_, at: string) => nameArgument(Number(at)))
     .replaceAll(/\bsys\.argv\b|\b\w+\.parse_(?:known_)?args\([^()]*\)(?:\[0\])?/g, () => nameArgument(1))
     .replaceAll(/\bsys\.stdin(?:\.buffer)?\b/g, input)
@@ -212,14 +223,31 @@ function listScriptCalls(path: string, scripts: readonly string[]): { words: str
 /** Adds a call of every test with its cases: `@pytest.mark.parametrize('row', ROWS)`. */
 function withCases(text: string): string {
   const calls = [...text.matchAll(PARAMETRIZED)].map(([, names = '', values = '', test = '']) => {
-    const params = names.split(',').map((name) => `${name.trim()}=${values}`)
+    const params = names
+      .replaceAll(/['"]/g, '')
+      .split(',')
+      .map((name) => `${name.trim()}=${values}`)
     return `${test}(${params.join(', ')})`
   })
   return [text, ...calls].join('\n')
 }
 
 const PARAMETRIZED =
-  /^[ \t]*@pytest\.mark\.parametrize\(\s*['"]([\w, ]{1,200})['"]\s*,\s*([\w.]{1,100})[^\n]{0,300}\)\n(?:[ \t]*@[^\n]{0,300}\n){0,10}[ \t]*(?:async )?def (\w+)/gm
+  /^[ \t]*@pytest\.mark\.parametrize\(\s*[([]?\s*(['"][\w, '"]{1,200}['"]),?\s*[)\]]?\s*,\s*([^\n]{1,300})\)\n(?:[ \t]*@[^\n]{0,300}\n){0,10}[ \t]*(?:async )?def (\w+)/gm
+
+/** Turns each case of a match into a loop that assigns the names of its pattern. */
+function withMatches(text: string): string {
+  let subject: string | undefined
+  return text.replaceAll(MATCH_LINE, (line, indent: string, matched: string | undefined, pattern = '', rest = '') => {
+    subject = matched ?? subject
+    if (matched !== undefined) return `${indent}if True:`
+    const names = [...pattern.replaceAll(/(['"]).*?\1/g, '').matchAll(CAPTURED)].map(([name]) => name)
+    return subject === undefined ? line : `${indent}for ${['_', ...names].join(', ')} in ${subject}:${rest}`
+  })
+}
+
+const MATCH_LINE = /^([ \t]*)(?:match (.{1,200}):[ \t]*(?:#.*)?|case (.{1,300}):([^\n:'"\]}]*))$/gm
+const CAPTURED = /(?<![\w.])(?!(?:if|as|or|and|not|in|is|None|True|False|_)\b)[A-Za-z_]\w*(?![\w.(]|\s*=)/g
 
 /** Maximum number of classes, and of global variables, that are followed: the time grows with it. */
 const NAMES_MAX = 50

@@ -191,6 +191,8 @@ export function findExposure(
   commands: readonly string[],
   context: { submission: readonly string[]; workdir: string },
 ): string | undefined {
+  if (env.PATH?.split(':').some((entry) => normalizePath(entry).endsWith('/shims')))
+    return "The variable PATH of the verifier's environment names shims, which search the current directory for versions."
   const name = findExposedVariable(env, context.submission)
   if (name !== undefined) return `The variable ${name} of the verifier's environment names a path in the submission.`
   const command = findExposedCommand(commands, context)
