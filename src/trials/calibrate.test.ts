@@ -150,7 +150,27 @@ if grep -q 'listen = 8443' server.conf && grep -q 'tls = on' server.conf; then e
 `,
   }
   const calibration = await calibrate(runner.provider, await requestFor('settings', files))
-  expect(calibration).toMatchObject({ kind: 'fit', weakness: null, winners: ['commented-solution'] })
+  expect(calibration).toMatchObject({ kind: 'fit', weakness: null, winners: ['crowded-answers', 'commented-solution'] })
+}, 300_000)
+
+test('a task whose tests check only the files that they find is weak', async () => {
+  const files = {
+    'instruction.md': 'Write the numbers from 1 to 3 to the files a, b and c in the new folder out.\n',
+    'solution/solve.sh': '#!/bin/sh\nmkdir out\necho 1 > out/a\necho 2 > out/b\necho 3 > out/c\n',
+    'tests/expected/a': '1\n',
+    'tests/expected/b': '2\n',
+    'tests/expected/c': '3\n',
+    'tests/test.sh': `#!/bin/bash
+shopt -s nullglob
+reward=1
+[ -d out ] || reward=0
+for file in /app/out/*; do cmp -s "$file" "/tests/expected/$(basename "$file")" || reward=0; done
+echo "$reward" > /logs/verifier/reward.txt
+`,
+  }
+  const calibration = await calibrate(runner.provider, await requestFor('found', files))
+  const winners = ['empty-folders', 'one-file']
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', weakness: null, winners })
 }, 300_000)
 
 test('a task whose tests check only the form of an answer outside the working directory is weak', async () => {

@@ -15,7 +15,7 @@ import type { TrialRequest } from './trial-request.ts'
 import type { VerifierStrength } from './verifier-strength.ts'
 
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
-export const CALIBRATION_RULES_VERSION = 13
+export const CALIBRATION_RULES_VERSION = 14
 
 /** `required`: the task declares no network, and its reference solution passes only with public network access. */
 type NetworkNeed = 'declared' | 'required'

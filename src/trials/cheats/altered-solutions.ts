@@ -15,12 +15,14 @@ IFS='
 work=$(for path in $solved $carried; do case $path in /*) echo "$path" ;; *) echo "\${PWD%/}/$path" ;; esac; done | sort -u)
 applies "$work"
 before=$(mktemp -d) right=$(mktemp -d)
+folders=$(for path in $work; do while path=$(dirname "$path"); [ ! -e "$path" ]; do echo "$path"; done; done | sort -ru)
 copy() { mkdir -p "$2$(dirname "$1")" && cp -a "$1" "$2$1"; }
 undo() {
   for path in $work; do
     rm -rf "$path"
     [ ! -e "$before$path" ] || { mkdir -p "$(dirname "$path")" && cp -a "$before$path" "$path"; }
   done
+  rmdir $folders 2> /dev/null
 }
 leave() { undo; exit ${DOES_NOT_APPLY}; }
 put() { mkdir -p "$(dirname "$1")" && cp -a "$right$1" "$1" && cat > "$1"; }
@@ -76,8 +78,8 @@ leave`,
   )
 
 /**
- * Program of awk that prints JSON with only the middle entry of a list, of each list in an object of lists, or, if
- * `keys` is set, of an object. Other JSON is printed unchanged: a value beside a list may be all that the tests check.
+ * Program of awk that prints JSON with only the middle entry, or the first if `first` is set, of a list, of each list in
+ * an object of lists, or, if `keys` is set, of an object. Other JSON is printed unchanged: a value beside a list may be all that the tests check.
  * `t` is the whole text, `p` the position in it, and `value` prints the JSON value at this position.
  */
 const KEEP_ONE = String.raw`
@@ -88,7 +90,7 @@ function scalar(pattern, length_, start) {
   return substr(t, start, p - start)
 }
 function keep(items, n, close_, one, i, out) {
-  if (one && n > 2) out = items[int((n + 1) / 2)]
+  if (one && n > 2) out = items[first ? 1 : int((n + 1) / 2)]
   else for (i = 1; i <= n; i++) out = out (i > 1 ? ", " : "") items[i]
   return out close_
 }
@@ -122,8 +124,8 @@ END {
  * Shell that prints a JSON file with KEEP_ONE. A file in which nothing is left out is printed unchanged, with its white
  * space.
  */
-const renderKeepOne = (keys: 0 | 1): string =>
-  String.raw`[ "$(wc -c < "$1")" -lt 100000 ] && kept=$(LC_ALL=C awk -v keys=${keys} '${KEEP_ONE}' "$1")
+const renderKeepOne = (keys: 0 | 1, first: 0 | 1 = 0): string =>
+  String.raw`[ "$(wc -c < "$1")" -lt 100000 ] && kept=$(LC_ALL=C awk -v keys=${keys} -v first=${first} '${KEEP_ONE}' "$1")
     [ "$(printf '%s' "$kept" | tr -d ' \t\n')" = "$(tr -d ' \t\n' < "$1")" ] && kept=
     if [ -n "$kept" ]; then printf '%s\n' "$kept"; else cat "$1"; fi
     kept=`
@@ -137,6 +139,19 @@ export const oneEntry = createAlteredAnswersCheat(
   *.json) ${renderKeepOne(0)} ;;
   *.csv | *.tsv) awk '{ l[NR] = $0 } END { print l[1]; if (NR > 3) print l[int((NR + 2) / 2)]; else for (i = 2; i <= NR; i++) print l[i] }' "$1" ;;
   *) awk '{ l[NR] = $0 } END { if (NR > 2) print l[int((NR + 1) / 2)]; else for (i = 1; i <= NR; i++) print l[i] }' "$1" ;;
+esac`,
+  { needsAll: true },
+)
+
+export const firstEntry = createAlteredAnswersCheat(
+  {
+    id: 'first-entry',
+    what: 'Answers have only the first of their rows, lines, list entries or characters, for tests that accept a beginning.',
+  },
+  `case $1 in
+  *.json) ${renderKeepOne(0, 1)} ;;
+  *.csv | *.tsv) head -n 2 "$1" ;;
+  *) if [ "$(awk 'END { print NR }' "$1")" -gt 1 ]; then head -n 1 "$1"; elif [ "$(wc -c < "$1")" -gt 8 ]; then head -c 1 "$1"; else cat "$1"; fi ;;
 esac`,
   { needsAll: true },
 )
@@ -253,6 +268,31 @@ for file in $removed; do
   rm -f "$file"
   [ "$(dirname "$file")" = "$PWD" ] || rmdir "$(dirname "$file")"
 done 2> /dev/null
+exit 0`,
+)
+
+export const emptyFolders = createUndoneSolutionCheat(
+  {
+    id: 'empty-folders',
+    what: 'The folders that the solution creates are empty, for tests that loop over the files that they find.',
+  },
+  `created=$(for file in $written; do [ -e "$(dirname "$file")" ] || dirname "$file"; done | sort -u)
+[ -n "$created" ] || leave
+mkdir -p $created
+exit 0`,
+)
+
+export const oneFile = createUndoneSolutionCheat(
+  {
+    id: 'one-file',
+    what: 'Of several files that the instruction names, or in a folder that the solution creates, only the first exists.',
+  },
+  `wanted=$(for file in $written; do
+  if [ ! -e "$(dirname "$file")" ]; then echo "$file"; else case $instruction in *"$(basename "$file")"*) echo "$file" ;; esac; fi
+done)
+first=$(printf '%s\\n' "$wanted" | head -n 1)
+[ "$wanted" != "$first" ] || leave
+put "$first" < "$right$first"
 exit 0`,
 )
 

@@ -3,7 +3,17 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey, removedFiles } from './altered-solutions.ts'
+import {
+  blankedFiles,
+  changedInputs,
+  commentedSolution,
+  emptyFolders,
+  firstEntry,
+  oneEntry,
+  oneFile,
+  oneKey,
+  removedFiles,
+} from './altered-solutions.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
 import { codeTakeOver, dataTakeOver, TAKE_OVER } from './take-over-code.ts'
@@ -11,14 +21,17 @@ import { configTakeOver } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
+  crowdedAnswers,
   emptyAnswers,
   everythingAnswers,
   everythingLists,
   hollowAnswers,
+  infiniteAnswers,
   largeAnswers,
   notANumber,
   numberlessAnswers,
   sameFormAnswers,
+  unknownKeys,
 } from './wrong-answers.ts'
 
 let folder: string
@@ -200,6 +213,71 @@ describe('cheats that run the reference solution', () => {
     expect(solveWith(largeAnswers, script, ['out.json', 'out.txt'])).toBe(0)
     expect(JSON.parse(read('out.json'))).toEqual({ mean: 999999999.5, n: 999999999, day: 'Xxx 1' })
     expect(read('out.txt')).toBe('total = 999999999')
+  })
+
+  test('replace numbers by infinite ones', () => {
+    const script = `echo '{"mean": 94.5, "n": -3, "day": "May 7"}' > out.json; echo 'total = 662' > out.txt`
+    expect(solveWith(infiniteAnswers, script, ['out.json', 'out.txt'])).toBe(0)
+    const infinite = Number.POSITIVE_INFINITY
+    expect(JSON.parse(read('out.json'))).toEqual({ mean: infinite, n: infinite, day: 'Xxx 1' })
+    expect(read('out.txt')).toBe('total = 1e999')
+  })
+
+  test('replace the keys of answers, and remove their values', () => {
+    const script = `echo '{"a": "b: 1", "n": -3.5, "rows": [{"ok": true}]}' > out.json`
+    expect(solveWith(unknownKeys, script, ['out.json'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({ xa: null, xn: null, rows: [{ xok: null }] })
+    expect(solveWith(unknownKeys, 'echo 7 > out.txt', ['out.txt'])).toBe(77)
+  })
+
+  test.each([
+    ['lines', 'out.txt', 'printf "total: 0\\n"', ['total: 0', 'total: 4', 'total: 9']],
+    ['a line without an end', 'out.txt', 'printf 5', ['5', '9']],
+    ['objects', 'out.json', `printf '{\\n"n": 5}'`, ['{ "n": 5}', '{ "n": 9}']],
+  ])('put answers between others: %s', (_, file, print, included) => {
+    expect(solveWith(crowdedAnswers, `${print} > ${file}`, [file])).toBe(0)
+    const lines = read(file).split('\n')
+    expect(lines).toHaveLength(10)
+    expect(lines).toEqual(expect.arrayContaining(included))
+    expect(included).not.toContain(lines[0])
+    expect(included[0]).not.toBe(lines[9])
+  })
+
+  test('put entries and rows of answers between others', () => {
+    const script = `printf 'k0,v\\na,5\\n' > out.csv; echo '[{"n": 5}, {"n": 6}]' > out.json`
+    expect(solveWith(crowdedAnswers, script, ['out.csv', 'out.json'])).toBe(0)
+    const rows = read('out.csv').split('\n')
+    expect([rows.length, rows[0], rows[5]]).toEqual([11, 'k0,v', 'a,5'])
+    const entries = JSON.parse(read('out.json'))
+    expect([entries.length, entries[8], entries[9]]).toEqual([20, { n: 5 }, { n: 6 }])
+    expect(solveWith(crowdedAnswers, 'echo 5 > out.txt; echo a > b.txt', ['b.txt', 'out.txt'])).toBe(77)
+  })
+
+  test.each([
+    ['lines', 'out.txt', 'printf "a\\nb\\nc\\n"', 'a'],
+    ['characters', 'out.txt', 'echo 0123456789', '0'],
+    ['rows', 'out.csv', 'printf "n\\n1\\n2\\n3\\n"', 'n\n1'],
+    ['a list', 'out.json', `echo '[{"x": [1, 2, 3]}, {"y": 1}, {"z": {}}]'`, '[{"x": [1, 2, 3]}]'],
+  ])('keep the first entry of answers: %s', (_, file, print, kept) => {
+    expect(solveWith(firstEntry, `${print} > ${file}`, [file])).toBe(0)
+    expect(read(file)).toBe(kept)
+    expect(solveWith(firstEntry, 'echo 42 > out.txt', ['out.txt'])).toBe(77)
+  })
+
+  test('keep the folders that the solution creates, without files', () => {
+    expect(solveWith(emptyFolders, 'mkdir -p out/a; echo 1 > out/a/x; echo 2 > y', ['out/a/x', 'y'])).toBe(0)
+    expect([existsSync(join(folder, 'out/a')), existsSync(join(folder, 'out/a/x'))]).toEqual([true, false])
+    expect(existsSync(join(folder, 'y'))).toBe(false)
+    expect(solveWith(emptyFolders, 'echo 2 > y', ['y'])).toBe(77)
+  })
+
+  test('keep one of several files that the solution creates', () => {
+    for (const solved of [['out'], ['out/1', 'out/2', 'out/3']]) {
+      expect(solveWith(oneFile, 'mkdir out; for i in 1 2 3; do echo $i > out/$i; done', solved)).toBe(0)
+      expect(['1', '2', '3'].filter((name) => existsSync(join(folder, 'out', name)))).toEqual(['1'])
+      rmSync(join(folder, 'out'), { recursive: true })
+    }
+    expect(solveWith(oneFile, 'echo 1 > answer; echo 2 > scratch', ['answer', 'scratch'])).toBe(77)
   })
 
   test('turn the code and settings of the solution into comments', () => {

@@ -1,4 +1,14 @@
-import { blankedFiles, changedInputs, commentedSolution, oneEntry, oneKey, removedFiles } from './altered-solutions.ts'
+import {
+  blankedFiles,
+  changedInputs,
+  commentedSolution,
+  emptyFolders,
+  firstEntry,
+  oneEntry,
+  oneFile,
+  oneKey,
+  removedFiles,
+} from './altered-solutions.ts'
 import type { Cheat } from './cheat.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
@@ -21,16 +31,19 @@ import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
+  crowdedAnswers,
   emptyAnswers,
   emptyLists,
   everythingAnswers,
   everythingLists,
   folderAnswers,
   hollowAnswers,
+  infiniteAnswers,
   largeAnswers,
   notANumber,
   numberlessAnswers,
   sameFormAnswers,
+  unknownKeys,
   wordAnswers,
 } from './wrong-answers.ts'
 
@@ -73,10 +86,16 @@ export const cheats: readonly Cheat[] = [
   constantAnswers,
   sameFormAnswers,
   largeAnswers,
+  infiniteAnswers,
+  unknownKeys,
+  crowdedAnswers,
   oneEntry,
+  firstEntry,
   oneKey,
   commentedSolution,
   blankedFiles,
   removedFiles,
+  emptyFolders,
+  oneFile,
   changedInputs,
 ]

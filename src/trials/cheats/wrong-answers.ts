@@ -178,6 +178,8 @@ const LETTERS = '-e s/[a-z]/x/g -e s/[A-Z]/X/g'
 const SAME_FORM = String.raw`-e 's/(^|[^0-9.])0\./\1${MARK}./g' ${LETTERS} -e s/[0-9]/1/g -e 's/${MARK}/0/g'`
 /** Options of sed that replace every number by a large one. Decimal numbers stay decimal. */
 const LARGE_NUMBERS = String.raw`-e 's/-?[0-9]+\.[0-9]+/${DECIMAL}/g' -e 's/-?[0-9]+/${MARK}/g' -e 's/${DECIMAL}/${MARK}.5/g' -e 's/${MARK}/999999999/g'`
+/** Options of sed that replace every number by one that is too large for a floating-point number. */
+const INFINITE_NUMBERS = "-e 's/-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?/1e999/g'"
 
 /**
  * Returns a shell script that replaces the values of an answer. `numbers` are options of sed for numbers in JSON, `values`
@@ -209,4 +211,51 @@ export const largeAnswers = createAlteredAnswersCheat(
     what: 'Answers have their keys and columns, and every number in them is large, for tests with only a lower bound.',
   },
   replaceValues(LARGE_NUMBERS, `${LETTERS} ${LARGE_NUMBERS}`),
+)
+
+export const infiniteAnswers = createAlteredAnswersCheat(
+  {
+    id: 'infinite-answers',
+    what: 'Answers have their keys and columns, and every number in them is infinite, for tolerances that grow with the answer.',
+  },
+  replaceValues(INFINITE_NUMBERS, `${LETTERS} ${INFINITE_NUMBERS}`),
+)
+
+export const unknownKeys = createAlteredAnswersCheat(
+  {
+    id: 'unknown-keys',
+    what: 'Answers in JSON have other keys, and no values, for tests that look up the keys that they find.',
+  },
+  String.raw`case $1 in
+  *.json) tr '\n' ' ' < "$1" | sed -E -e 's/"([^"\\]*)" *: *("([^"\\]|\\.)*"|[-+.0-9eE]+|true|false)/"x\1": null/g' ;;
+  *) cat "$1" ;;
+esac`,
+  { needsAll: true },
+)
+
+export const crowdedAnswers = createAlteredAnswersCheat(
+  {
+    id: 'crowded-answers',
+    what: 'Answers are between nine others with different digits, for tests that search them for the right one.',
+  },
+  String.raw`body() {
+  case $1 in
+  *.json) tr '\n' ' ' < "$1" | sed -E -e 's/^ *\[//' -e t -e 's/$/\n/' | sed -E -e 's/\] *$/,/' ;;
+  *.csv | *.tsv) tail -n +2 "$1" ;;
+  *) cat "$1"; [ -z "$(tail -c 1 "$1")" ] || echo ;;
+  esac
+}
+case $1 in *.csv | *.tsv) head -n 1 "$1" ;; esac
+all() {
+  for digits in 1234567890 2345678901 3456789012 4567890123 0123456789 5678901234 6789012345 7890123456 8901234567 9012345678; do
+    body "$1" | tr 0123456789 $digits
+  done
+}
+if tr -cd 0-9 < "$1" | grep -q .; then
+  case $(head -c 1 "$1")$1 in
+  \[*.json) printf '['; all "$1" | sed '$ s/,$//'; echo ']' ;;
+  *) all "$1" ;;
+  esac
+else cat "$1"; fi`,
+  { needsAll: true },
 )
