@@ -31,6 +31,11 @@ export type RunnerSetup = {
    * change are installed as well, because no run applies the manifests themselves.
    */
   buildRecipe(tree: TreeFacts, landed?: TreeFacts): EnvRecipe
+  /**
+   * Returns a second recipe, with an older version of the runtime, if the tree is older than the one of `buildRecipe`. It is
+   * tried if the tests cannot be run with the first one.
+   */
+  buildOlderRecipe?: ((tree: TreeFacts, landed?: TreeFacts) => EnvRecipe | undefined) | undefined
   /** Patterns for `.git/info/exclude`: files a build leaves in the tree and that are not committed. */
   artefacts: readonly string[]
   /** Build arguments besides the usual proxy variables. They do not stay in the image. */

@@ -11,8 +11,8 @@ import {
   type StubValue,
   USUAL_EXITS,
 } from './language.ts'
+import { chooseBase, findIndexDay, findOlderBase, type PythonBase } from './python-base.ts'
 import {
-  findRequiredPython,
   isPackage,
   isRequirement,
   listConstraints,
@@ -21,16 +21,7 @@ import {
   listRequirements,
   listTestExtras,
 } from './python-project.ts'
-import {
-  completeRecipe,
-  DEPS,
-  type EnvRecipe,
-  findFreezeDay,
-  listCiVersions,
-  listFilesNamed,
-  quoteWord,
-  SYSTEM_PATH,
-} from './recipe.ts'
+import { completeRecipe, DEPS, type EnvRecipe, listFilesNamed, quoteWord, SYSTEM_PATH } from './recipe.ts'
 
 const VENV = `${DEPS}/venv`
 /** Words for tests and development in the names of requirement files. */
@@ -67,7 +58,12 @@ const renderInstall = (words: string, { indexDay, isConstrained }: PythonInstall
  * Creates a virtual environment outside of the tree and installs the package in editable mode, so that a fix takes
  * effect. Versions are those of the lock files; what is not locked is installed as of the base commit.
  */
-function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: string): EnvRecipe {
+function buildRecipe(
+  tree: TreeFacts,
+  landed: TreeFacts | undefined,
+  runner: string,
+  python: PythonBase = chooseBase(tree),
+): EnvRecipe {
   const files = [...tree.paths].filter((path) => REQUIREMENTS.test(path)).sort()
   // A file that requires the repository itself can be installed only after the tree is copied.
   const filesBeforeTree = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
@@ -78,7 +74,6 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const extras = listTestExtras(tree)
   const ownPackage = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
   const constraints = listConstraints(tree)
-  const python = chooseBase(tree)
   const indexDay = findIndexDay(tree, python)
   const install = (words: string) => renderInstall(words, { indexDay, isConstrained: constraints.length > 0 })
   const installFile = (path: string): string => install(`-r ${quoteWord(path)}`)
@@ -87,7 +82,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
     base: python.base,
     aptPackages: [
       'python3-venv',
-      ...(isNative || hasClient ? ['build-essential', 'python3-dev'] : []),
+      ...(isNative || hasClient ? ['build-essential', ...(python.isDebian ? ['python3-dev'] : [])] : []),
       ...(hasClient ? ['pkgconf'] : []),
     ],
     env: {
@@ -105,7 +100,8 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
             listRequirementFolder(tree.paths),
           ),
     setup: [
-      `python3 -m venv ${TOOLS}`,
+      // The pip of Debian, unlike others, trusts the certificates of the image.
+      `/usr/bin/python3 -m venv ${TOOLS}`,
       `${TOOLS}/bin/pip install uv==${UV_VERSION}`,
       `python3 -m venv ${VENV}`,
       ...renderConstraints(constraints),
@@ -120,6 +116,12 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
       ...renderChangedInstall(tree, landed, (words) => renderInstall(words, { indexDay, isConstrained: false })),
     ],
   })
+}
+
+/** Returns the recipe with an older Python of a tree that `chooseBase` finds no fitting Python for. */
+function buildOlderRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: string): EnvRecipe | undefined {
+  const python = findOlderBase(tree)
+  return python && buildRecipe(tree, landed, runner, python)
 }
 
 /**
@@ -167,62 +169,6 @@ const listRequirementFolder = (paths: ReadonlySet<string>): string[] =>
       return name !== undefined && !/requirements[\w.-]*\.(txt|in)$/i.test(name)
     })
     .sort()
-
-/** A base image, the minor version of its Python 3, and the day from which most packages support that version. */
-type PythonBase = { minor: number; base: string; supportedFrom: string }
-
-/** The newest base image. */
-const NEWEST: PythonBase = { minor: 13, base: 'debian:trixie-slim', supportedFrom: '2025-04-01' }
-const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookworm-slim', supportedFrom: '2023-04-01' }]
-
-/**
- * Returns the base image whose Python the tree was most likely tested with. Images whose Python the tree's range rejects
- * are excluded. Of the others, those supported at the time of the commit are used, or else the oldest; among several, one
- * that the CI files name is preferred.
- */
-function chooseBase(tree: TreeFacts): PythonBase {
-  const named = /^(?:cpython-?)?(3\.\d+)/m.exec(tree.texts.get('.python-version') ?? '')?.[1]
-  const wanted = named ? `==${named}` : (findRequiredPython(tree) ?? '')
-  const accepted = BASES.filter(({ minor }) => acceptsMinor(wanted, minor))
-  const freezeDay = findFreezeDay(tree)
-  const supported = accepted.filter(({ supportedFrom }) => freezeDay === undefined || supportedFrom <= freezeDay)
-  const fitting = supported.length === 0 ? accepted.slice(-1) : supported
-  const tested = new Set(listCiVersions(tree, 'python(?:-version)?'))
-  return fitting.find(({ minor }) => tested.has(`3.${minor}`)) ?? fitting[0] ?? NEWEST
-}
-
-/** Returns the later of the freeze day and the day from which packages support the Python of the image. */
-function findIndexDay(tree: TreeFacts, { supportedFrom }: PythonBase): string | undefined {
-  const freezeDay = findFreezeDay(tree)
-  return freezeDay !== undefined && freezeDay < supportedFrom ? supportedFrom : freezeDay
-}
-
-const VERSION_CLAUSE = /^(\^|~=|~|[<>=!]=|<|>)?\s*3\.(\d+)(?:\.(\d+|\*))?$/
-
-/** Compares the minor version of a Python with that of a clause. */
-type VersionTest = (minor: number, required: number, patch: string | undefined) => boolean
-
-const isAtLeast: VersionTest = (minor, required) => minor >= required
-const isSameMinor: VersionTest = (minor, required) => minor === required
-
-const OPERATORS: Readonly<Record<string, VersionTest>> = {
-  '>=': isAtLeast,
-  '>': isAtLeast,
-  '^': isAtLeast,
-  '==': isSameMinor,
-  '~': isSameMinor,
-  '<=': (minor, required) => minor <= required,
-  '<': (minor, required, patch = '0') => (patch === '0' ? minor < required : minor <= required),
-  '!=': (minor, required, patch) => patch !== '*' || minor !== required,
-  '~=': (minor, required, patch) => (patch === undefined ? minor >= required : minor === required),
-}
-
-/** Tests a minor version against a range such as `>=3.9,<3.13`. Clauses that cannot be parsed are ignored. */
-const acceptsMinor = (range: string, minor: number): boolean =>
-  range.split(',').every((clause) => {
-    const [, operator = '==', required, patch] = VERSION_CLAUSE.exec(clause.trim()) ?? []
-    return required === undefined || OPERATORS[operator]?.(minor, Number(required), patch)
-  })
 
 /** Defines functions in the module, and methods on every class of the module. */
 function writeStubs(names: readonly StubbedName[], value: StubValue): string {
@@ -295,7 +241,7 @@ export const pytest: Runner = {
     const plugins = [...(seed === null ? [] : ['pytest_shuffle_by_seed']), ...(only === null ? [] : ['pytest_select'])]
     const path = plugins.length === 0 ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" `
     const pluginFlags = plugins.map((name) => ` -p ${name}`).join('')
-    const projectOptions = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${OPTIONS_PROGRAM.name}")" `
+    const projectOptions = `PYTEST_ADDOPTS="$(/usr/bin/python3 -I -B "$ASSAY_TOOLS/${OPTIONS_PROGRAM.name}")" `
     return `${projectOptions}${path}${seedVariable}${PYTHON} -m pytest${pluginFlags} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${renderPaths(targets)}`
   },
   prepare: [],
@@ -370,12 +316,14 @@ export const python: LanguageEcosystem = {
     {
       runner: pytest,
       buildRecipe: (tree, landed) => buildRecipe(tree, landed, pytest.id),
+      buildOlderRecipe: (tree, landed) => buildOlderRecipe(tree, landed, pytest.id),
       artefacts: ARTEFACTS,
       buildArgs: [],
     },
     {
       runner: unittest,
       buildRecipe: (tree, landed) => buildRecipe(tree, landed, unittest.id),
+      buildOlderRecipe: (tree, landed) => buildOlderRecipe(tree, landed, unittest.id),
       artefacts: ARTEFACTS,
       buildArgs: [],
     },

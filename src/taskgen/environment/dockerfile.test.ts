@@ -342,6 +342,27 @@ test.each<[string, Record<string, string>]>([
   expect(findRunnerSetup('pytest')?.buildRecipe(tree(files)).base).toBe(base)
 })
 
+test.each<[string, string, Record<string, string>]>([
+  ['a commit from before Python 3.11', '2020-08-31', {}],
+  ['a range that no base image has', '2025-08-19', project('>=3.8,<3.11')],
+  ['a named version', '2025-08-19', { '.python-version': '3.9.18\n' }],
+])('%s has a second recipe, with Python 3.9 from its image', (_, day, files) => {
+  const dated = { ...tree({ ...files, 'a.c': '' }), committedAt: new Date(day) }
+  const older = findRunnerSetup('pytest')?.buildOlderRecipe?.(dated)
+  expect(older).toMatchObject({ base: 'python:3.9-slim-bookworm', aptPackages: ['python3-venv', 'build-essential'] })
+  expect(older && findRecipeFault(older)).toBeUndefined()
+  // The first setuptools with which uv can install the package of the tree in editable mode is of August 2022.
+  expect(/--exclude-newer (\S+)/.exec(older?.setup.join() ?? '')?.[1]).toSatisfy((each: string) => each >= '2022-09-01')
+})
+
+test.each<[string, string, Record<string, string>]>([
+  ['a commit that the Python of a base image fits', '2023-04-01', {}],
+  ['a range without Python 3.9', '2020-08-31', project('>=3.10')],
+])('%s has no second recipe', (_, day, files) => {
+  const dated = { ...tree(files), committedAt: new Date(day) }
+  expect(findRunnerSetup('pytest')?.buildOlderRecipe?.(dated)).toBeUndefined()
+})
+
 test.each<[string, Partial<EnvRecipe>]>([
   ['an image of a stranger', { base: 'evil/image:latest' }],
   ['an option in place of a package', { aptPackages: ['-o=Dpkg::Pre-Invoke::=x'] }],

@@ -1,12 +1,15 @@
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
+import { OLDER_PYTHON_IMAGE } from '../../grading/languages/python-base.ts'
 import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
 import { REPOSITORY_FOLDER, TESTS_UID } from '../../grading/suite.ts'
 
 /** Packages of every image: git for the agent, Python for the verifier, libfaketime for clock tests. */
 const REQUIRED_PACKAGES = ['ca-certificates', 'git', 'libfaketime', 'python3']
 
-/** Allowed base images. */
+/** Base images that a model may choose. */
 export const bases: readonly string[] = ['debian:trixie-slim', 'debian:bookworm-slim']
+/** Base images of recipes. Rules may also choose an image with an older runtime, which not every machine can pull. */
+const RECIPE_BASES: readonly string[] = [...bases, OLDER_PYTHON_IMAGE]
 
 export const ARCHIVE = 'repo.tar.gz'
 export const SUBMODULES_ARCHIVE = 'submodules.tar.gz'
@@ -33,8 +36,8 @@ export function findRecipeFault({
   build,
   runner,
 }: EnvRecipe): string | undefined {
-  if (!bases.includes(base))
-    return `${JSON.stringify(base)} is not an allowed base image. Use one of: ${bases.join(', ')}.`
+  if (!RECIPE_BASES.includes(base))
+    return `${JSON.stringify(base)} is not an allowed base image. Use one of: ${RECIPE_BASES.join(', ')}.`
   if (!findRunnerSetup(runner)) return `${JSON.stringify(runner)} is not a supported runner.`
   const badPackage = aptPackages.find((name) => !PACKAGE.test(name))
   if (badPackage !== undefined) return `${JSON.stringify(badPackage)} is not a valid package name.`

@@ -298,6 +298,19 @@ export function detectRecipe(
   return setup?.buildRecipe(tree, headTree) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
 }
 
+/** Returns the recipe with an older runtime, for a tree that is older than the runtimes of the base images. */
+export function detectOlderRecipe(
+  tree: TreeFacts,
+  tests: readonly string[],
+  headTree: TreeFacts,
+): EnvRecipe | undefined {
+  const runner = selectRunner(
+    runners.filter((each) => each.detect(tree)),
+    tests,
+  )
+  return runner && findRunnerSetup(runner.id)?.buildOlderRecipe?.(tree, headTree)
+}
+
 /** Selects the runner of the test files: one that can run a single one of them, or else one of their language. */
 function selectRunner(detected: readonly Runner[], tests: readonly string[]): Runner | undefined {
   const names = new Set(tests.map((path) => findSourceLanguage(path)?.name))

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,6 +6,7 @@ import { commitTree, type HandmadeEntry, makeRepository } from '../../../../test
 import type { ModelReply } from '../../../harnesses/conversation.ts'
 import type { Json } from '../../../harnesses/json.ts'
 import { openClone } from '../../../repos/mirror/local-clone.ts'
+import { type ImageSource, type SandboxProvider, SandboxUnavailable } from '../../../sandboxes/sandbox.ts'
 import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
 import { reject, rejectForTiming } from '../../stage-result.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
@@ -22,13 +23,18 @@ const signal = new AbortController().signal
 
 const withPackages = (packages: string, code: string): HandmadeEntry[] => [
   { name: 'pyproject.toml', content: `[project]\nname = "a"\ndependencies = ${packages}\n` },
+  { name: 'requirements-dev.txt', content: 'six\n' },
   { name: 'a.py', content: code },
   { name: 'test_a.py', content: `${code}import pytest\n` },
   { name: '.github', entries: [{ name: 'workflows', entries: [{ name: 'ci.yml', content: 'run: make check\n' }] }] },
 ]
 
-/** What a stage comes to whose sandbox nobody may ask for, and whose model says this and no more. */
-async function judged(packages: string, recipe: object, known?: Json) {
+const throwUnused = (): SandboxProvider => {
+  throw new Error('Nothing of this may be built.')
+}
+
+/** Runs the stage with a model that always gives this recipe. Without a provider, nothing may be built. */
+async function judged(packages: string, recipe: object, known?: Json, provider: () => SandboxProvider = throwUnused) {
   const repository = join(root, 'repository')
   const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
   const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
@@ -43,12 +49,11 @@ async function judged(packages: string, recipe: object, known?: Json) {
     [Symbol.asyncDispose]: async () => {},
   } as Partial<StageModel> as StageModel
   const context = {
+    folder: await mkdtemp(join(root, 'work-')),
     repository: async () => ({ location: clone.location, fetchBlobs: async () => {}, keep: () => {}, upstream: [] }),
     model: async () => model,
     recipes: { find: async () => known, save: async () => {} },
-    provider() {
-      throw new Error('Nothing of this may be built.')
-    },
+    provider,
   } as Partial<StageContext> as StageContext
   const result = await environmentStage.run({ candidate: { base, head } } as CandidateState, context, signal)
   return { result, questions }
@@ -96,6 +101,42 @@ test('a known recipe that names files which this tree does not have is not tried
     },
   )
   expect(questions).toHaveLength(2)
+})
+
+/** Opens a provider with these base images, on which all builds fail. Adds the base of each build to `built`. */
+function failingProvider(images: readonly string[], built: Set<string>): SandboxProvider {
+  const provider: Partial<SandboxProvider> = {
+    selfTest: async () => ({}) as Awaited<ReturnType<SandboxProvider['selfTest']>>,
+    async prepare(source: ImageSource) {
+      const isPulled = source.kind === 'prebuilt' && images.includes(source.name)
+      if (isPulled) return { digest: 'sha256:0' } as Awaited<ReturnType<SandboxProvider['prepare']>>
+      if (source.kind === 'dockerfile')
+        built.add(/FROM (\S+)/.exec(await readFile(join(source.context, 'Dockerfile'), 'utf8'))?.[1] ?? '')
+      throw new SandboxUnavailable('It ended with exit code 1.')
+    },
+  }
+  return provider as SandboxProvider
+}
+
+const TRIXIE = 'debian:trixie-slim'
+const BOOKWORM = 'debian:bookworm-slim'
+const OLDER = 'python:3.9-slim-bookworm'
+
+test.each([
+  [
+    'a tree for older versions is tried with an older Python after the first has failed',
+    '<3.11',
+    OLDER,
+    [TRIXIE, OLDER],
+  ],
+  ['a tree for older versions is rejected on a machine that cannot pull an older Python', '<3.11', BOOKWORM, [TRIXIE]],
+  ['a tree for newer versions is not tried with an older Python', '>=3.13', OLDER, [TRIXIE]],
+])('%s', async (_, range, available, expected) => {
+  const built = new Set<string>()
+  const provider = failingProvider([TRIXIE, available], built)
+  const { result } = await judged(`["b"]\nrequires-python = "${range}"`, RECIPE, undefined, () => provider)
+  expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
+  expect([...built]).toEqual(expected)
 })
 
 const NOTHING = { unsupported: [], pointers: [] }

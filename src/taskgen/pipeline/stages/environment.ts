@@ -1,3 +1,4 @@
+import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PublishedPackage } from '../../../grading/languages/language.ts'
 import { findRunner, runners } from '../../../grading/languages/languages.ts'
@@ -22,7 +23,7 @@ import { type BaseFiles, readBaseFiles, readChange, StoredRecipe, toJson } from 
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 9,
+  version: 10,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,
@@ -42,14 +43,15 @@ export const environmentStage: Stage = {
     const facts = { base: tree.facts, head: headTree.value.facts, tests: listTestPaths(change) }
     const inspected = await applyRules('inspectTree', facts, context.workspaceId)
     if (inspected.kind !== 'done') return inspected
-    const { recipe: detected, services, ownPackages } = inspected.value
+    const { recipe: detected, olderRecipe, services, ownPackages } = inspected.value
     const attempt = { state, context, signal, tree, submodules, change, services, ownPackages, pointers }
     const isUndetected = 'kind' in detected
     const recipe = isUndetected ? null : detected
     const known = await tryKnownRecipe(attempt, recipe)
     if (known) return known
     const first = isUndetected ? detected : await tryRecipe(attempt, detected, 'rules')
-    const result = await repairEnvironment(attempt, first, recipe)
+    const older = await tryOlderRecipe(attempt, first, olderRecipe)
+    const result = older ?? (await repairEnvironment(attempt, first, recipe))
     return attributeToMissingParts(result, { unsupported: services.unsupported, pointers })
   },
 }
@@ -87,8 +89,27 @@ async function tryKnownRecipe(
 const toRecipeKey = (detected: EnvRecipe | null): string =>
   JSON.stringify(detected).replaceAll(/\d{4}-\d{2}-\d{2}/g, '')
 
-/** Rejections for which a recipe of a model may help. */
+/** Rejections for which another recipe may help. */
 const REPAIRABLE_REASONS = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
+
+const isRepairable = (result: StageResult<StageDone>): result is StageRejection =>
+  result.kind === 'rejected' && !result.isLoadSensitive && REPAIRABLE_REASONS.includes(result.reason)
+
+/**
+ * Tries the recipe with an older runtime after the first recipe has failed. Returns undefined if there is none, if it fails
+ * too, or if its base image cannot be had, which does not defer the candidate.
+ */
+async function tryOlderRecipe(
+  attempt: BuildAttempt,
+  first: StageResult<StageDone>,
+  older: EnvRecipe | undefined,
+): Promise<StageResult<StageDone> | undefined> {
+  if (!older || !isRepairable(first)) return undefined
+  const result = await tryRecipe(attempt, older, 'rules')
+  const isMissing = result.kind === 'deferred' && result.reason === 'config'
+  const isFailed = result.kind === 'rejected' && !result.isLoadSensitive
+  return isMissing || isFailed ? undefined : result
+}
 
 /** Declared services and contents of files that the tests do not have. */
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
@@ -119,7 +140,7 @@ async function repairEnvironment(
   first: StageResult<StageDone>,
   recipe: EnvRecipe | null,
 ): Promise<StageResult<StageDone>> {
-  if (first.kind !== 'rejected' || first.isLoadSensitive || !REPAIRABLE_REASONS.includes(first.reason)) return first
+  if (!isRepairable(first)) return first
   const proposed = await propose(attempt, first, recipe)
   if (proposed.kind === 'deferred') return proposed
   const second = proposed.kind === 'done' ? await tryRecipe(attempt, proposed.value, 'model') : proposed
@@ -167,7 +188,7 @@ async function tryRecipe(
   const fault = findRecipeFault(recipe)
   if (fault) return reject('env_build_failed', fault)
   const provider = context.provider()
-  const built = await prepareImage(attempt, recipe, foundBy)
+  const built = await prepareImage(attempt, recipe)
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
   const declared = { started: uses.map(({ service, image, port }) => ({ service, image, port })), unsupported }
@@ -208,10 +229,9 @@ type PreparedImage = { image: Image; folder: string; profile: string; dockerfile
 export async function prepareImage(
   { context, tree, submodules, signal }: Pick<BuildAttempt, 'context' | 'tree' | 'submodules' | 'signal'>,
   recipe: EnvRecipe,
-  name: string,
 ): Promise<StageResult<PreparedImage>> {
   const { location } = await context.repository()
-  const folder = join(context.folder, `environment-${name}`)
+  const folder = await mkdtemp(join(context.folder, 'environment-'))
   const { profile, dockerfile } = await writeEnvironment(folder, { recipe, location, tree, submodules }, signal)
   const built = await buildEnvironment(context.provider(), { folder, recipe }, signal)
   const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })

@@ -78,7 +78,7 @@ async function runWrongSolution(
 ): Promise<boolean> {
   const { lists, plan } = parseExecution(state)
   const base = await readBase(state, context, signal)
-  const prepared = await prepareImage({ context, signal, ...base }, parseEnvironment(state).recipe, 'review')
+  const prepared = await prepareImage({ context, signal, ...base }, parseEnvironment(state).recipe)
   if (prepared.kind !== 'done') throw new Error(`The environment cannot be built again: ${prepared.detail}`)
   const { image } = prepared.value
   const input = { image, submission: patch, hidden, plan, folder: context.folder, lists }

@@ -78,7 +78,7 @@ const executionStage: Stage = {
   async run(state, context, signal) {
     const { recipe, plan } = parseEnvironment(state)
     const attempt = { context, signal, ...(await readBase(state, context, signal)) }
-    const prepared = await prepareImage(attempt, recipe, 'execution')
+    const prepared = await prepareImage(attempt, recipe)
     if (prepared.kind !== 'done') return prepared
     const change = await readChange(state, context, signal)
     const { source, hidden } = change

@@ -12,7 +12,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./
-RUN python3 -m venv /opt/deps/tools \
+RUN /usr/bin/python3 -m venv /opt/deps/tools \
  && /opt/deps/tools/bin/pip install uv==0.13.7 \
  && python3 -m venv /opt/deps/venv \
  && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'setuptools<81' wheel \

@@ -11,7 +11,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git libfaketime python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
-RUN python3 -m venv /opt/deps/tools \
+RUN /usr/bin/python3 -m venv /opt/deps/tools \
  && /opt/deps/tools/bin/pip install uv==0.13.7 \
  && python3 -m venv /opt/deps/venv \
  && printf '%s\n' attrs==25.3.0 >> /opt/deps/constraints.txt \
