@@ -5,16 +5,17 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import type { ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import { type Fleet, startParts } from '../test/chaos/fleet.ts'
-import { patientUser } from '../test/chaos/patient.ts'
+import { type PatientUser, patientUser } from '../test/chaos/patient.ts'
 import { until } from '../test/chaos/storm.ts'
 import { postgresFolder } from '../test/support/parts.ts'
 import { createNamespace, HELPER_IMAGE, testKubeconfig } from '../test/support/sandboxes/kubernetes-subject.ts'
-import { type BenchMeasurement, type MeasureRow, note } from './measure.ts'
+import { atMost, type BenchMeasurement, type MeasureRow, note } from './measure.ts'
 
 const run = promisify(execFile)
 const TASKS = 5
-const ATTEMPTS = 2
+const ATTEMPTS = 10
 const TRIALS = TASKS * 2 * ATTEMPTS
 const SLOTS_PER_WORKER = 10
 const IDLE_SECONDS = 30
@@ -22,7 +23,7 @@ const IDLE_SECONDS = 30
 /** Constants of docs/scaling.md. */
 export const clusterLoadBench: BenchMeasurement = {
   name: 'Load on a cluster',
-  about: `What ${TRIALS} small trials in Kubernetes sandboxes cost the API server, the database and the storage: an API and two workers with ${SLOTS_PER_WORKER} slots each, counters of the API server and of PostgreSQL before and after. The load of ${IDLE_SECONDS} idle seconds is subtracted for the time that the trials took.`,
+  about: `Whether ${TRIALS} small trials in Kubernetes sandboxes have one result each, and what they cost the API server, the database and the storage: an API and two workers with ${SLOTS_PER_WORKER} slots each, counters of the API server and of PostgreSQL before and after. The load of ${IDLE_SECONDS} idle seconds is subtracted for the time that the trials took.`,
   run: async () => (testKubeconfig === undefined ? [] : measureLoad(testKubeconfig)),
 }
 
@@ -57,11 +58,16 @@ async function compare(fleet: Fleet, kubeconfig: string): Promise<MeasureRow[]> 
   const idleStart = await readCounters(fleet, kubeconfig)
   await wait(IDLE_SECONDS * 1000)
   const start = await readCounters(fleet, kubeconfig)
+  const countedStart = await readCountedResults(fleet)
   const startedAt = performance.now()
-  await runTrials(user, ATTEMPTS)
+  const { results, parallel } = await runTrials(user, ATTEMPTS)
   const seconds = (performance.now() - startedAt) / 1000
   const end = await readCounters(fleet, kubeconfig)
+  const countedEnd = await readCountedResults(fleet)
   return [
+    atMost(`lost results of ${TRIALS} trials`, countLost(results), 0, String),
+    atMost(`results of ${TRIALS} trials that were counted again`, countedEnd - countedStart - TRIALS, 0, String),
+    note('trials at the same time, at most', String(parallel)),
     note('trials per minute', ((TRIALS * 60) / seconds).toFixed(0)),
     ...Object.keys(end).map((name) => {
       const idlePerSecond = ((start[name] ?? 0) - (idleStart[name] ?? 0)) / IDLE_SECONDS
@@ -71,11 +77,34 @@ async function compare(fleet: Fleet, kubeconfig: string): Promise<MeasureRow[]> 
   ]
 }
 
-async function runTrials(user: ReturnType<typeof patientUser>, attempts: number): Promise<void> {
+type TrialsRun = { results: ComparisonTrial[]; parallel: number }
+
+/** Runs a comparison of the reference solution with the no-op, and watches how many trials run at the same time. */
+async function runTrials(user: PatientUser, attempts: number): Promise<TrialsRun> {
   const id = randomUUID()
+  let parallel = 0
   await user.create({ id, attempts, sandbox: 'kubernetes' })
-  const { trials } = await until(user, id, ({ state }) => state === 'completed')
+  const { trials } = await until(user, id, ({ state, trials: { running } }) => {
+    parallel = Math.max(parallel, running)
+    return state === 'completed'
+  })
   if (trials.errored > 0) throw new Error(`${trials.errored} trials failed.`)
+  return { results: await user.trials(id), parallel }
+}
+
+/** Counts trials without a result. */
+const countLost = (results: readonly ComparisonTrial[]): number =>
+  TRIALS -
+  new Set(results.filter(hasResult).map((trial) => `${trial.task.name} ${trial.settingId} ${trial.attempt}`)).size
+
+const hasResult = ({ state }: ComparisonTrial): boolean => state === 'passed' || state === 'failed'
+
+/** Returns the number of results that were added to the counts of all comparisons. */
+async function readCountedResults({ query }: Fleet): Promise<number> {
+  const [row] = (await query('select coalesce(sum(metered), 0)::int as results from trial_counts')) as [
+    { results: number },
+  ]
+  return row.results
 }
 
 type Counters = Record<string, number>

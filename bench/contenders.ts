@@ -13,7 +13,7 @@ import { createLocalProvider } from '../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { baseImages, startDockerd } from '../test/support/dockerd.ts'
-import { createNamespace, testKubeconfig } from '../test/support/sandboxes/kubernetes-subject.ts'
+import { createNamespace } from '../test/support/sandboxes/kubernetes-subject.ts'
 
 /** A sandbox provider and the minimal use of its runtime as baseline. */
 export type SandboxContender = {
@@ -31,12 +31,11 @@ export type SandboxContender = {
 const run = promisify(execFile)
 const IMAGE = 'debian:bookworm-slim'
 
-/** Yields contenders in sequence. Each is removed before the next starts. */
+/** Yields the contenders of one machine in sequence. Each is removed before the next starts. */
 export async function* contenders(): AsyncGenerator<SandboxContender> {
   yield* docker()
   yield* local('bwrap', 7.5, bareBwrap)
   yield* local('runc', 5.2, bareRunc)
-  if (testKubeconfig !== undefined) yield* kubernetes(testKubeconfig)
 }
 
 /** Creates a container that runs `true`, waits for it and removes it, over one connection. */
@@ -74,8 +73,8 @@ async function* docker(): AsyncGenerator<SandboxContender> {
   }
 }
 
-/** Creates a pod, runs `true` in it when it runs, and removes it. */
-async function* kubernetes(kubeconfig: string): AsyncGenerator<SandboxContender> {
+/** Yields the cluster of `kubeconfig`. Its baseline creates a pod, runs `true` in it when it runs, and removes it. */
+export async function* clusterContenders(kubeconfig: string): AsyncGenerator<SandboxContender> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
   await using place = await createNamespace(kubeconfig)
   const { kubernetes: client, namespace, open } = place

@@ -17,7 +17,7 @@ import { safetyBench } from './safety.ts'
 import { scanBench } from './scan.ts'
 import { siteBench } from './site.ts'
 import { startBench } from './start.ts'
-import { trialsBench } from './trials.ts'
+import { clusterTrialsBench, trialsBench } from './trials.ts'
 
 const BENCHES: BenchMeasurement[] = [
   readBench,
@@ -25,6 +25,7 @@ const BENCHES: BenchMeasurement[] = [
   jobsBench,
   admissionBench,
   trialsBench,
+  clusterTrialsBench,
   clusterLoadBench,
   harnessesBench,
   safetyBench,

@@ -3,8 +3,9 @@ import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
 import { oracle } from '../src/harnesses/reference.ts'
 import { runTrial } from '../src/trials/run-trial.ts'
+import { testKubeconfig } from '../test/support/sandboxes/kubernetes-subject.ts'
 import { writeTask } from '../test/support/trials/trial-runner.ts'
-import { contenders, type SandboxContender } from './contenders.ts'
+import { clusterContenders, contenders, type SandboxContender } from './contenders.ts'
 import { cpuMs } from './cpu.ts'
 import { atLeast, atMost, type BenchMeasurement, type MeasureRow, median, note, times } from './measure.ts'
 
@@ -18,11 +19,21 @@ export const trialsBench: BenchMeasurement = {
   name: 'Trials',
   about:
     'CPU time of the entire machine (engine, daemon, sandboxes) per small oracle trial with fresh verification, compared with a bare cycle of the same runtime in the same run, alternating. Only meaningful on an idle machine.',
-  async run() {
-    const rows: MeasureRow[] = []
-    for await (const contender of contenders()) rows.push(...(await measure(contender)))
-    return rows
-  },
+  run: () => measureAll(contenders()),
+}
+
+/** Does the same in the cluster of `ASSAY_TEST_KUBECONFIG`, compared with a bare pod. */
+export const clusterTrialsBench: BenchMeasurement = {
+  name: 'Trials on a cluster',
+  about:
+    'CPU time of the entire machine, including control plane and kubelet, per small oracle trial in Kubernetes, compared with a bare cycle that creates a pod, runs `true` in it and deletes it. Only meaningful on an idle machine that is also the only node.',
+  run: async () => (testKubeconfig === undefined ? [] : measureAll(clusterContenders(testKubeconfig))),
+}
+
+async function measureAll(all: AsyncGenerator<SandboxContender>): Promise<MeasureRow[]> {
+  const rows: MeasureRow[] = []
+  for await (const contender of all) rows.push(...(await measure(contender)))
+  return rows
 }
 
 async function measure(contender: SandboxContender): Promise<MeasureRow[]> {
