@@ -22,10 +22,10 @@ test.each([
 
 test.each([
   ['nothing but text', 'a'.repeat(1000), 1000],
-  ['an ordinary event', `data: ${'a'.repeat(300)}\n\n`, 384],
+  ['an ordinary event', `data: ${'a'.repeat(300)}\n\n`, 512],
   ['a single byte', 'a', 256],
-  ['tiny events', 'data: {}\n\n'.repeat(100), 256 + 200 * 64],
-  ['empty lines', '\r\n'.repeat(100), 256 + 200 * 64],
+  ['tiny events', 'data: {}\n\n'.repeat(100), 256 + 200 * 128],
+  ['empty lines', '\r\n'.repeat(100), 256 + 200 * 128],
 ])('a chunk with %s counts what reading it takes', (_, chunk, bytes) => {
   expect(weighChunk(Buffer.from(chunk))).toBe(bytes)
 })
@@ -38,7 +38,7 @@ test('a provider that floods one workspace is read slowly, and calls of others a
       body.includes('"stream":true')
         ? beginEvents(response).end(EVENTS[0] + NOISE + EVENTS.slice(1).join(''))
         : sendJson(response, message()),
-    { options: { answerBytesPerSecond: 1, answerBurstBytes: 2 * 1024 * 1024, drainMs: 10 } },
+    { options: { answerBytesPerSecond: 1, answerBurstBytes: 4 * 1024 * 1024, drainMs: 10 } },
   )
   const [flooded, other] = [await fixture.sandbox(), await fixture.sandbox()]
   const leave = new AbortController()

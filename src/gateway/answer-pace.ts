@@ -12,7 +12,7 @@ export type AnswerPacer = {
 
 /** Bytes that every chunk and every line count at least. Reading them takes time, however short they are. */
 const CHUNK_BYTES = 256
-const LINE_BYTES = 64
+const LINE_BYTES = 128
 const LF = 10
 const CR = 13
 

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 /** Maximum number of responses such as 103 (Early Hints) before the real one. */
 const INFORMATIONAL_MAX = 20
 /** Number of small chunks that a response may always have. */
-const CHUNKS_FREE = 10_000
+const CHUNKS_FREE = 1_000
 /** Beyond them, chunks must have this size on average. */
 const CHUNK_BYTES_MIN = 16
 
