@@ -243,7 +243,7 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
   }
 }
 
-/** Returns a run without results. Its message explains why there are none. */
+/** Returns a run without results. The message for the whole run explains why there are none. */
 const emptyRun = (detail: string): SuiteRun => ({
   statuses: {},
   messages: { '<run>': detail },
