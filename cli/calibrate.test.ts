@@ -20,7 +20,7 @@ test('reports a task whose tests load the code as weak, with the successful chea
   expect(ran.code, ran.err).toBe(0)
   expect(ran.out).toMatch(/^verify mode +workspace$/m)
   expect(ran.out).toMatch(/^strength +weak: exit-zero, equals-everything, forged-report.* won$/m)
-  expect(ran.err).toMatch(/passes without doing the work\. A grader .*docs\/tasks\.md/)
+  expect(ran.err).toMatch(/passes without doing the work\. A grader .*docs\/verifier-strength\.md/)
   expect(ran.out).toMatch(/^exit-zero +won +\S/m)
   expect(ran.out).toMatch(/^preseed +lost +\S/m)
   expect(ran.out).toMatch(/^conftest +does not apply +\S/m)

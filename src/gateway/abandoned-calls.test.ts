@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -83,7 +84,9 @@ test('a program that closes only its half of the connection has left, too', asyn
   const body = JSON.stringify(messagesRequest({ stream: true }))
   const head = `POST /v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: ${sandbox.token}\r\nContent-Length: ${body.length}`
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
-  socket.end(`${head}\r\n\r\n${body}`)
+  socket.write(`${head}\r\n\r\n${body}`)
+  await once(socket, 'readable')
+  socket.end()
   await text(socket).catch(() => '')
 
   await expect.poll(async () => (await sandbox.totals()).calls.open).toBe(0)
