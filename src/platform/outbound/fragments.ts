@@ -14,9 +14,24 @@ const CHUNK_BYTES_MIN = 16
 export const limitFragments: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
   dispatch(options, limitHandler(handler))
 
-function limitHandler(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
+/** Counts the parts of one response. Both methods return false once there are unusually many. */
+export function createFragmentCounter() {
   let informational = 0
   let chunksLeft = CHUNKS_FREE
+  return {
+    countInformational(): boolean {
+      informational += 1
+      return informational <= INFORMATIONAL_MAX
+    },
+    countChunk({ length }: Uint8Array): boolean {
+      chunksLeft += length / CHUNK_BYTES_MIN - 1
+      return chunksLeft >= 0
+    },
+  }
+}
+
+function limitHandler(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
+  const counter = createFragmentCounter()
   return {
     onRequestStart: (...args) => handler.onRequestStart?.(...args),
     onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
@@ -24,13 +39,11 @@ function limitHandler(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchH
     onRequestSent: () => handler.onRequestSent?.(),
     onResponseStarted: () => handler.onResponseStarted?.(),
     onResponseStart: (controller, status, ...rest) => {
-      if (status < 200) informational += 1
-      if (informational > INFORMATIONAL_MAX) return controller.abort(new TooManyFragments())
+      if (status < 200 && !counter.countInformational()) return controller.abort(new TooManyFragments())
       return handler.onResponseStart?.(controller, status, ...rest)
     },
     onResponseData: (controller, chunk) => {
-      chunksLeft += chunk.length / CHUNK_BYTES_MIN - 1
-      if (chunksLeft < 0) return controller.abort(new TooManyFragments())
+      if (!counter.countChunk(chunk)) return controller.abort(new TooManyFragments())
       return handler.onResponseData?.(controller, chunk)
     },
     onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
@@ -38,7 +51,7 @@ function limitHandler(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchH
   }
 }
 
-class TooManyFragments extends Error {
+export class TooManyFragments extends Error {
   override name = 'TooManyFragments'
   readonly code = 'TOO_MANY_FRAGMENTS'
 

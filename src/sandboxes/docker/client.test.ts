@@ -69,6 +69,16 @@ test('an endless answer is cut off, also one with an error status', async () => 
   await expect(engine.docker.call('GET', '/refused')).rejects.toThrow('too large')
 })
 
+test('an answer in a million parts is cut off, before and after its status', async () => {
+  await using engine = await openEngine((request, response) => {
+    const writePart = request.url === '/hints' ? () => response.writeProcessing() : () => response.write(' ')
+    const timer = setInterval(writePart, 0)
+    response.on('close', () => clearInterval(timer))
+  })
+  await expect(engine.docker.call('GET', '/hints')).rejects.toThrow('too many parts')
+  await expect(engine.docker.call('GET', '/chunks')).rejects.toThrow('too many parts')
+})
+
 test.each([
   ['nested a million levels deep', `${'['.repeat(1e6)}${']'.repeat(1e6)}`],
   ['that is no JSON', 'no JSON'],

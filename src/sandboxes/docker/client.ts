@@ -1,8 +1,9 @@
-import { type IncomingMessage, request as plainRequest } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
 import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
+import { createFragmentCounter, TooManyFragments } from '../../platform/outbound/fragments.ts'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
 import { type DockerConnection, describeFix, routeTo } from './connection.ts'
@@ -60,7 +61,7 @@ export function connectDocker(connection: DockerConnection): Docker {
     const bytes = body === undefined || body instanceof Readable ? undefined : JSON.stringify(body)
     const allHeaders = bytes === undefined ? headers : { ...headers, ...toJsonHeaders(bytes) }
     const fullPath = `${prefix}${path}${formatQuery(query)}`
-    const sent = request({ ...route, method, path: fullPath, headers: allHeaders, signal })
+    const sent = limitInformational(request({ ...route, method, path: fullPath, headers: allHeaders, signal }))
     if (body instanceof Readable)
       void pipeline(body, sent).catch(() => {}) // reported by the request
     else sent.end(bytes)
@@ -112,6 +113,13 @@ export function connectDocker(connection: DockerConnection): Docker {
   }
 }
 
+function limitInformational(sent: ClientRequest): ClientRequest {
+  const counter = createFragmentCounter()
+  return sent.on('information', () => {
+    if (!counter.countInformational()) sent.destroy(new TooManyFragments())
+  })
+}
+
 const toJsonHeaders = (bytes: string) => ({
   'content-type': 'application/json',
   'content-length': Buffer.byteLength(bytes),
@@ -137,11 +145,13 @@ const createTimeoutError = (method: DockerMethod, path: string): SandboxUnavaila
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024
 
 async function readAnswer(answer: IncomingMessage): Promise<string> {
+  const counter = createFragmentCounter()
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of answer) {
     bytes += chunk.length
     if (bytes > ANSWER_BYTES_MAX) throw new SandboxUnavailable('The Docker engine sent an answer that is too large.')
+    if (!counter.countChunk(chunk)) throw new SandboxUnavailable('The Docker engine sent an answer in too many parts.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
