@@ -86,8 +86,12 @@ export const STANDALONE_COMMANDS: Record<string, () => Promise<AddCommands>> = {
   work: loadServe,
 }
 
-/** Loads the declaration of a standalone command if the first argument names one, otherwise of all commands. */
+/**
+ * Loads the declaration of a standalone command if the first argument names one, of none if it asks for the version, and
+ * otherwise of all commands.
+ */
 async function loadCommands([first = '']: string[]): Promise<AddCommands> {
+  if (first === '--version' || first === '-V') return () => {}
   const load = Object.hasOwn(STANDALONE_COMMANDS, first) ? STANDALONE_COMMANDS[first] : undefined
   return load ? load() : (await import('./all-commands.ts')).addAllCommands
 }
