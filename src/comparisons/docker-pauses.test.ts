@@ -113,6 +113,8 @@ test.each([
     expect(done).toMatchObject({ state: 'completed', trials: { total: 4, passed: 2, failed: 2, errored: 0 } })
     expect(done).not.toHaveProperty('pause')
     await expectOneResultEach(body.id, 4)
+    // A container that the engine created just before it stopped is removed by the sweep.
+    await app.tools.findProvider('docker')?.reap()
     expect(await dockerd.docker.call<unknown[]>('GET', '/containers/json', { query: { all: 'true' } })).toEqual([])
   },
   300_000,

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { runOnce } from '../../platform/concurrency.ts'
 import { countRefusedProcesses, NO_REFUSED_PROCESSES, type RefusedProcesses } from '../kernel/cgroup.ts'
 import { buildEnterArgs } from '../kernel/namespace-process.ts'
-import { requireSafeId } from '../kernel/ownership.ts'
+import { abandon, removeOrAbandon, requireSafeId } from '../kernel/ownership.ts'
 import { openPorts } from '../kernel/ports.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
@@ -81,6 +81,8 @@ async function createContainer(engine: DockerEngine, spec: SandboxSpec): Promise
       throw error
     })
   } catch (error) {
+    // The engine may have created a container without answering, or not have removed it.
+    if (!(error instanceof EngineRefusal)) abandon(spec.id)
     for (const tar of containerBase.workspace) tar.destroy() // not read
     await containerBase.release()
     throw error
@@ -259,7 +261,7 @@ function toSandbox(running: RunningContainer, { inherited, release, isAdoptable 
         repairAccounts(engine, { id: container.id, image: spec.image.digest, layers: undefined }),
       ),
     }),
-    remove: runOnce(remove),
+    remove: runOnce(() => removeOrAbandon(spec.id, remove)),
     ...(isAdoptable ? { leave } : {}),
   }
 }

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { create as pack, x as unpack } from 'tar'
 import { resolveAccount } from '../kernel/accounts.ts'
 import { computeSelfEndSeconds } from '../kernel/exit.ts'
-import { requireSafeId } from '../kernel/ownership.ts'
+import { abandon, removeOrAbandon, requireSafeId } from '../kernel/ownership.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
@@ -41,15 +41,19 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
       throw error
     }
   } catch (error) {
-    if (error instanceof ApiRefusal && error.reason === 'AlreadyExists')
-      throw new Error(`Sandbox ${spec.id} already exists.`, { cause: error })
-    if (error instanceof ApiRefusal)
-      throw new SandboxUnavailable(`The cluster refused sandbox ${spec.id}: ${error.message}`, { cause: error })
+    if (error instanceof ApiRefusal) throw toStartError(spec.id, error)
+    // The cluster may have created a pod without answering, or not have removed it.
+    abandon(spec.id)
     throw error
   } finally {
     for (const { tar } of spec.uploads) tar.destroy()
   }
 }
+
+const toStartError = (id: string, refusal: ApiRefusal): Error =>
+  refusal.reason === 'AlreadyExists'
+    ? new Error(`Sandbox ${id} already exists.`, { cause: refusal })
+    : new SandboxUnavailable(`The cluster refused sandbox ${id}: ${refusal.message}`, { cause: refusal })
 
 function requirePrepared({ images }: Cluster, { id, image }: SandboxSpec): ClusterImage {
   requireSafeId(id)
@@ -242,7 +246,7 @@ function toSandbox(cluster: Cluster, spec: SandboxSpec, running: RunningPod): Sa
       await kill().catch(() => {})
       await exited.catch(() => {})
       supervisor.close()
-      await removePod(cluster, name)
+      await removeOrAbandon(spec.id, () => removePod(cluster, name))
     },
     ...(spec.isAdoptable ? { leave: leaveAll } : {}),
   }
