@@ -142,8 +142,9 @@ async function killDuringCall(fleet: Fleet, signal?: 'SIGKILL' | 'SIGTERM'): Pro
 }
 
 /**
- * Lists the processes whose agents are recorded, so that another can adopt them, and wait for a model. A trial that was
- * killed twice runs alone, and is left in peace.
+ * Lists the processes whose agents are recorded, so that another can adopt them, and wait for a model. On a slow machine the
+ * signal arrives when an agent has ended after its last call, so only earlier calls count. A trial that was killed twice runs
+ * alone, and is left in peace.
  */
 async function listWorkersInCalls({ pool }: TestDatabase): Promise<number[]> {
   const { rows } = await pool.query<{ pid: number }>(
@@ -152,7 +153,9 @@ async function listWorkersInCalls({ pool }: TestDatabase): Promise<number[]> {
      join running_agents using (grant_id)
      join jobs on subject = 'trial ' || jobs.id and deaths < 2
      join workers on workers.id = worker_id
-     where outcome = 'open' and jobs.state = 'running'`,
+     where outcome = 'open' and jobs.state = 'running'
+       and (select count(*) from gateway_calls as started where started.grant_id = gateway_calls.grant_id) < $1`,
+    [turns.length],
   )
   return rows.map(({ pid }) => pid)
 }
