@@ -38,9 +38,32 @@ test.each([
   "awk -v p='^a' -F, '$1 ~ p { n = n / 2 / 3 }' /app/x",
   'awk \'BEGIN { FS = ","; OFS = $1 } match($0, /a(b)/) { print substr($0, RSTART) }\' /app/x',
   'awk \'/a\\/b/ { next } # $1 ~ $2\n{ print "$1 ~ $2", 4 / 2 }\' /app/x',
+  'awk \'{ print ((NR > (1)) ? "a > b" : "c"), /"}>/, n[NR > 1] }\' /app/x',
+  'awk \'{ print "}"; if (NR > 1) exit 1 } END { print\n if (NR > 1) exit 1 }\' /app/x',
+  'awk \'{ print "a" } # print > "b"\' /app/x',
   "awk -F: '{ if ($1 ~ /a/) print; else if ($2 == $3) exit 1 }' /app/x",
 ])('%s only reads', async (line) => {
   expect(await estimate(line)).toMatchObject({ strength: 'standard' })
+})
+
+test.each([
+  'awk \'{ print "a" > "/app/y" }\' /app/x',
+  'awk \'{ print "a" \\\n > "/app/y" }\' /app/x',
+  'awk \'{ print "a",\n "b" > "/app/y" }\' /app/x',
+  'awk \'{ print /}/ > "/app/y" }\' /app/x',
+  'awk \'{ print /a{2};/, "b" >> "/app/y" }\' /app/x',
+  'awk \'{ print /"}/ > "/app/y" }\' /app/x',
+  'awk \'{ print $/"}/ > "/app/y" }\' /app/x',
+  'awk \'{ print /[\\]/"}]/ > "/app/y" }\' /app/x',
+  'awk \'{ print /[[:alpha:]/"}]/ > "/app/y" }\' /app/x',
+  'awk \'/a\\\n"}/ { print > "/app/y" }\' /app/x',
+  'awk \'{ printf("%s }", (a > b)) > "/app/y" }\' /app/x',
+  'awk \'{ print "}" # }\n print "a" > "/app/y" }\' /app/x',
+])('%s writes a file', async (line) => {
+  expect(await estimate(line)).toMatchObject({
+    strength: 'weak',
+    reason: 'tests/test.sh calls awk with a program that is not known to only read.',
+  })
 })
 
 test('reads bracket expressions in linear time', async () => {

@@ -1,4 +1,4 @@
-import { hasComputedPattern, isReadingSedScript, printsToFile } from './sed-and-awk.ts'
+import { hasComputedPattern, hasOutputRedirection, isReadingSedScript } from './sed-and-awk.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { checkGrader, checkSetpriv } from './shell-grader.ts'
 import {
@@ -294,7 +294,7 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
     (_, index) => !/^-(?:v|F.*)$/.test(options[index] ?? '') && !/^-[vF]$/.test(options[index - 1] ?? ''),
   )
   const program = context.resolve(args[at] ?? [])
-  if (program === undefined || /^-|system|\||getline|@/.test(program) || printsToFile(program))
+  if (program === undefined || /^-|system|\||getline|@/.test(program) || hasOutputRedirection(program))
     return 'calls awk with a program that is not known to only read'
   if (args.some((word, index) => options[index - 1] !== '-v' && !isTrustedOperand(context, word)))
     return 'calls awk with arguments that the submission can choose'

@@ -28,11 +28,28 @@ export function hasComputedPattern(program: string, constants: readonly string[]
   })
 }
 
-/** Returns true if a program of awk writes to a file: `print` with a greater-than sign outside of parentheses. */
-export const printsToFile = (program: string): boolean =>
-  [program, program.replaceAll(/"(?:\\.|[^"\\])*"/g, '""')].some((text) =>
-    /printf?\b[^;}\n]*>/.test(text.replaceAll(/\([^()]*\)/g, '')),
-  )
+/** Returns true if a program of awk redirects the output of `print` or `printf`, which writes a file. */
+export function hasOutputRedirection(program: string): boolean {
+  if (program.length > PROGRAM_MAX) return true
+  const tokens = readTokens(program)
+  return tokens.some(({ kind, text }, at) => kind === 'name' && /^printf?$/.test(text) && isRedirected(tokens, at + 1))
+}
+
+/** Returns true if a greater-than sign outside of brackets precedes the end of a statement. */
+function isRedirected(tokens: readonly AwkToken[], start: number): boolean {
+  let depth = 0
+  for (let at = start; at < tokens.length; at += 1) {
+    const text = operatorAt(tokens, at)
+    depth += NESTING[text] ?? 0
+    if (depth <= 0 && text.startsWith('>')) return true
+    const isLineEnd = text === '\n' && depth <= 0 && !LINE_CONTINUES.test(operatorAt(tokens, at - 1))
+    if (isLineEnd || text === ';' || text === '}') return false
+  }
+  return false
+}
+
+/** Operators after which a statement continues in the next line. */
+const LINE_CONTINUES = /^(?:[,?:\\]|&&|\|\|)$/
 
 /** Maximum length of a program, which bounds the time of the check. Longer programs count as unsafe. */
 const PROGRAM_MAX = 10_000
@@ -48,10 +65,10 @@ function hasComputedArgument(tokens: readonly AwkToken[], at: number, fixed: rea
 }
 
 /** The lookahead matches a bracket expression in one way only. With several ways the search would take exponential time. */
-const REGEX = /^\/(?:\\.|(?=(\[\^?\]?[^\]\n]*\]))\1|[^/\\\n[])+\//
+const REGEX = /^\/(?:\\[\s\S]|(?=(\[\^?\]?(?:\\[\s\S]|\[:\w+:\]|[^\]\\\n])*\]))\1|[^/\\\n[])+\//
 const TOKEN = /^(?:[ \t]+|\\\r?\n|#[^\n]*|\d[\w.]*|[<>=!+\-*/%^]=|&&|\|\||\+\+|--|[\s\S])/
 /** Tokens after which a slash is a division, not the start of a regular expression. */
-const VALUE_END = /^(?:\d.*|[)\]$]|\+\+|--)$/
+const VALUE_END = /^(?:\d.*|[)\]]|\+\+|--)$/
 const KEYWORD = /^(?:if|else|while|for|do|return|print|printf|in|exit|case)$/
 
 function readTokens(program: string): AwkToken[] {
