@@ -1,6 +1,6 @@
 import { MAIN_SERVICE } from '../settings.ts'
 import type { CollectHook } from '../task.ts'
-import { isReadingSedScript } from './sed-and-awk.ts'
+import { isReadOnlySedScript } from './sed-and-awk.ts'
 import { parseShell } from './shell-parser.ts'
 import { listCommandLists } from './shell-program-output.ts'
 import { commandName, plainText, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
@@ -71,5 +71,5 @@ const isSedCopy = (texts: readonly string[]): boolean =>
   texts
     .filter((text) => !text.startsWith('-'))
     .slice(0, 1)
-    .every((script) => isReadingSedScript(script)) &&
+    .every((script) => isReadOnlySedScript(script)) &&
   !texts.some((text) => /^-\w*[fs]|^--(?:file|expression)|(?:^|[;{}\d$/\s])=\s*(?:[;}]|$)/.test(text))

@@ -13,24 +13,25 @@ const NAN_SOURCE = /\b(?:float|Decimal|json|yaml|toml\w*|csv|np|numpy|pd|pandas|
  * Returns a reason if tests reject a number of the submission only if it exceeds a bound, or take the largest or smallest
  * of several. Every comparison with NaN is false, and `max` and `min` skip it unless it comes first.
  */
-export function findNanAcceptance(read: PythonFlow): string | undefined {
+export function findAcceptedNan(read: PythonFlow): string | undefined {
   const codes = read.statements.map(({ code }) => code)
   if (codes.some((code) => NAN_CHECK.test(code)) || !codes.some((code) => NAN_SOURCE.test(code))) return undefined
-  const flow = { ...read, proven: new Set(read.statements.flatMap((_, at) => listProven(read, at))) }
-  const extremes = new Set(flow.statements.flatMap(({ scope, code }) => listExtremes(flow, scope, code)))
+  const flow = { ...read, proven: new Set(read.statements.flatMap((_, at) => listNanProof(read, at))) }
+  const extremes = new Set(flow.statements.flatMap(({ scope, code }) => listExtremeNames(flow, scope, code)))
   const isAccepting = flow.statements.some(({ scope, code }, at) => {
-    const isRejecting = (REJECTED.test(code) || isFollowedByRejection(flow, code, at)) && !/\bif not\b/.test(code)
+    const isRejecting = (NEGATED_CHECK.test(code) || isFollowedByRejection(flow, code, at)) && !/\bif not\b/.test(code)
     return (
-      (isRejecting && hasBound(flow, scope, code)) ||
-      (ACCEPTED.test(code) && comparesExtreme(flow, scope, code, extremes))
+      (isRejecting && comparesWithBound(flow, scope, code)) ||
+      (PLAIN_CHECK.test(code) && comparesWithExtreme(flow, scope, code, extremes))
     )
   })
   return isAccepting ? REASON : undefined
 }
 
-/** Statements that are false if a comparison in them is true. */
-const REJECTED = /^(?:assert|return) not\b|\bassertFalse\(|\bif not any\(|^assert all\(not\b/
-const ACCEPTED = /^(?:assert|return|if)\b|\bassert[A-Z]|^\w+ ?= ?[^=]*[<>]/
+/** Checks that fail if a comparison in them is true, so that NaN passes them. */
+const NEGATED_CHECK = /^(?:assert|return) not\b|\bassertFalse\(|\bif not any\(|^assert all\(not\b/
+/** Checks that fail if a comparison in them is false, and assignments of such a comparison. */
+const PLAIN_CHECK = /^(?:assert|return|if)\b|\bassert[A-Z]|^\w+ ?= ?[^=]*[<>]/
 /** Statements that reject the submission. */
 const REJECTION =
   /^(?:raise\b|return \(?(?:False|0|None|\[\]|\{\}|'\d+')|(?:pytest|self)\.fail\(|fail\(|(?:sys\.)?exit\((?!0\))|assert False|(?:ok|passed|success|valid|correct|result|match\w*|is_\w+|all_\w+) ?= ?(?:False|0)\b|(?!expected|want|gold)\w*(?:error|fail|fault|issue|mismatch|problem|wrong|bad|violation)\w*(?:\.(?:append|add)\(| ?\+= ?| ?= ?True))/
@@ -50,72 +51,78 @@ function isFollowedByRejection({ statements }: PythonFlow, code: string, at: num
 /** `proven`: operands, and parts of files, that are compared in a way that NaN does not pass. */
 type NumberFlow = PythonFlow & { proven: ReadonlySet<string> }
 
-/** Lists operands and parts of files that are not NaN if the tests pass: `assert x < 3`, `if not x < 3: raise`. */
-function listProven(flow: PythonFlow, at: number): string[] {
+/** Lists the operands and parts of files that a statement proves not to be NaN: `assert x < 3`, `if not x < 3: raise`. */
+function listNanProof(flow: PythonFlow, at: number): string[] {
   const { scope, code } = flow.statements[at] ?? { scope: undefined, code: '' }
   const isProof =
     /^assert (?!not\b)/.test(code) || (/^(?:el)?if not\b/.test(code) && isFollowedByRejection(flow, code, at))
-  if (!isProof || !scope || code.search(EXTREME) !== -1) return []
-  const operands = [...code.matchAll(COMPARED)].flatMap(({ 0: operator, index }) =>
-    operandsBeside(code, index, operator.length).flatMap((operand) => operand.replace(/^\(+/, '').split(BOUND)),
+  if (!isProof || !scope || code.search(EXTREME_CALL) !== -1) return []
+  const operands = [...code.matchAll(COMPARISON)].flatMap(({ 0: operator, index }) =>
+    operandsBeside(code, index, operator.length).flatMap((operand) =>
+      operand.replace(/^\(+/, '').split(ORDER_COMPARISON),
+    ),
   )
   return operands
-    .filter((operand) => !isExtremeName(flow, operand.trim()))
+    .filter((operand) => !holdsExtreme(flow, operand.trim()))
     .flatMap((operand) => [operand.trim(), ...evaluate(flow, scope, operand).parts])
 }
 
-const isExtremeName = ({ statements }: PythonFlow, name: string): boolean =>
-  /^\w+$/.test(name) && statements.some(({ code }) => code.startsWith(`${name} = `) && code.search(EXTREME) !== -1)
+const holdsExtreme = ({ statements }: PythonFlow, name: string): boolean =>
+  /^\w+$/.test(name) && statements.some(({ code }) => code.startsWith(`${name} = `) && code.search(EXTREME_CALL) !== -1)
 
-const COMPARED = /(?<![<>=!-])(?:[<>]=?|==)(?![<>=])/g
-const BOUND = /(?<![<>=!-])[<>]=?(?![<>=])/g
+/** Comparisons that are false for NaN. */
+const COMPARISON = /(?<![<>=!-])(?:[<>]=?|==)(?![<>=])/g
+const ORDER_COMPARISON = /(?<![<>=!-])[<>]=?(?![<>=])/g
 
 /** Returns true if code compares a number of the submission with a bound. */
-const hasBound = (flow: NumberFlow, scope: PythonScope, code: string): boolean =>
+const comparesWithBound = (flow: NumberFlow, scope: PythonScope, code: string): boolean =>
   code
-    .matchAll(BOUND)
+    .matchAll(ORDER_COMPARISON)
     .flatMap(({ 0: operator, index }) => operandsBeside(code, index, operator.length))
     .some((operand) => mayBeNan(flow, scope, operand))
 
-const EXTREME = /(?<![\w.])(?:max|min)\s*\(/g
+/** Calls that return the largest or the smallest number. */
+const EXTREME_CALL = /(?<![\w.])(?:max|min)\s*\(/g
 
 /** Lists the variables that hold the largest or the smallest number of the submission. */
-function listExtremes(flow: NumberFlow, scope: PythonScope, code: string): string[] {
+function listExtremeNames(flow: NumberFlow, scope: PythonScope, code: string): string[] {
   const [, name] = /^(\w+) ?= ?/.exec(code) ?? []
-  return name !== undefined && hasExtreme(flow, scope, code, name) ? [name] : []
+  return name !== undefined && callsExtreme(flow, scope, code, name) ? [name] : []
 }
 
-/** `assigned`: the variable that holds the result. */
-const hasExtreme = (flow: NumberFlow, scope: PythonScope, code: string, assigned = ''): boolean =>
-  listCallArguments(flow, code, EXTREME).some((args) => {
+/** Returns true if code takes the largest or the smallest number of the submission. `assigned`: the variable that gets it. */
+const callsExtreme = (flow: NumberFlow, scope: PythonScope, code: string, assigned = ''): boolean =>
+  listCallArguments(flow, code, EXTREME_CALL).some((args) => {
     // NaN that comes first is the result.
     const skipped = args.length === 2 && /^[\d.e-]+$/.test(args[1] ?? '') ? [] : args
     return skipped.some((argument) => argument !== assigned && mayBeNan(flow, scope, argument))
   })
 
-function comparesExtreme(flow: NumberFlow, scope: PythonScope, code: string, names: ReadonlySet<string>): boolean {
-  const operands = [...code.matchAll(BOUND)].flatMap(({ 0: { length }, index }) => operandsBeside(code, index, length))
-  return operands.length > 0 && (operands.some((operand) => names.has(operand)) || hasExtreme(flow, scope, code))
+function comparesWithExtreme(flow: NumberFlow, scope: PythonScope, code: string, names: ReadonlySet<string>): boolean {
+  const operands = [...code.matchAll(ORDER_COMPARISON)].flatMap(({ 0: { length }, index }) =>
+    operandsBeside(code, index, length),
+  )
+  return operands.length > 0 && (operands.some((operand) => names.has(operand)) || callsExtreme(flow, scope, code))
 }
 
 /** Calls that return whole numbers, or fail for NaN, and usual names of counts. */
-const WHOLE =
+const WHOLE_NUMBER =
   /\b(?:len|int|round|count|index|find|ord|getsize|stat|sum|nunique|timestamp|total_seconds|strptime|fromisoformat)\(|\bcounts?\b|_(?:count|idx|index)\b|\.(?:shape|size|ndim|st_\w+|width|height)\b/
 /** Files whose contents are whole numbers: pictures, sounds, videos. */
-const MEDIA = /\.(?:png|jpe?g|gif|bmp|webp|tiff?|ppm|pgm|wav|mp[34]|avi|mkv|mov|webm|flac|ogg|pdf)$/i
+const MEDIA_FILE = /\.(?:png|jpe?g|gif|bmp|webp|tiff?|ppm|pgm|wav|mp[34]|avi|mkv|mov|webm|flac|ogg|pdf)$/i
 
 /** Returns true if an expression may be a number of the submission that is NaN. */
 function mayBeNan(flow: NumberFlow, scope: PythonScope, expression: string): boolean {
-  if (WHOLE.test(expression) || isWhole(flow, scope, expression)) return false
+  if (WHOLE_NUMBER.test(expression) || isWholeNumber(flow, scope, expression)) return false
   const { origins, numbers, parts } = evaluate(flow, scope, expression)
   if (flow.proven.has(expression) || (parts.size > 0 && parts.isSubsetOf(flow.proven))) return false
-  return [...origins, ...numbers].some((origin) => origin !== UNKNOWN_ORIGIN && !MEDIA.test(origin))
+  return [...origins, ...numbers].some((origin) => origin !== UNKNOWN_ORIGIN && !MEDIA_FILE.test(origin))
 }
 
 /** Returns true if every value that a variable is assigned is a whole number. */
-function isWhole(flow: PythonFlow, scope: PythonScope, name: string): boolean {
+function isWholeNumber(flow: PythonFlow, scope: PythonScope, name: string): boolean {
   if (!/^\w+$/.test(name)) return false
   const assignment = new RegExp(`^${name} ?(?:\\+)?= ?(?!=)`)
   const values = flow.statements.filter((each) => each.scope === scope && assignment.test(each.code))
-  return values.length > 0 && values.every(({ code }) => WHOLE.test(code) || /= ?-?\d+$/.test(code))
+  return values.length > 0 && values.every(({ code }) => WHOLE_NUMBER.test(code) || /= ?-?\d+$/.test(code))
 }

@@ -15,7 +15,7 @@ import {
   readFlow,
   UnfollowablePython,
 } from './python-flow.ts'
-import { findNanAcceptance } from './python-numbers.ts'
+import { findAcceptedNan } from './python-numbers.ts'
 import { insideBrackets, splitArguments } from './python-statements.ts'
 import type { TextFile } from './view.ts'
 
@@ -42,7 +42,7 @@ export function findSubmittedUse(
       if (reason !== undefined) return reason
     }
     const readOthers = () => others.map((other) => readFlow(other, submission))
-    return findSelfComparison(flow, readOthers) ?? findFormChecks(flow, readOthers) ?? findNanAcceptance(flow)
+    return findSelfComparison(flow, readOthers) ?? findFormChecks(flow, readOthers) ?? findAcceptedNan(flow)
   } catch (error) {
     if (error instanceof UnfollowablePython || error instanceof RangeError) return 'is too long to be followed'
     throw error

@@ -1,4 +1,4 @@
-import { hasComputedPattern, hasOutputRedirection, isReadingSedScript } from './sed-and-awk.ts'
+import { hasComputedPattern, hasOutputRedirection, isReadOnlySedScript } from './sed-and-awk.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { checkGrader, checkSetpriv } from './shell-grader.ts'
 import {
@@ -282,7 +282,7 @@ function checkTrusted(context: CheckContext, args: readonly ShellWord[], name: s
 
 function checkSedScript(context: CheckContext, args: readonly ShellWord[]): string | undefined {
   const script = args.map((word) => context.resolve(word)).find((text) => !text?.startsWith('-'))
-  return script !== undefined && isReadingSedScript(script)
+  return script !== undefined && isReadOnlySedScript(script)
     ? undefined
     : 'calls sed with a script that is not known to only read'
 }

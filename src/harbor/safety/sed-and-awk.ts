@@ -138,7 +138,7 @@ const isAssigned = (tokens: readonly AwkToken[], name: string): boolean =>
  * Returns true if a sed script only reads and prints. Only known commands count: `e` starts programs, `w` and `W` write
  * files, and so do the flags of the same names.
  */
-export function isReadingSedScript(script: string): boolean {
+export function isReadOnlySedScript(script: string): boolean {
   let rest = script
   for (;;) {
     rest = rest.replace(/^[\s;}]+/, '')
