@@ -265,6 +265,11 @@ export class SandboxUnreachable extends SandboxUnavailable {
   override name = 'SandboxUnreachable'
 }
 
+/** Thrown when an image was not ready within its timeout. */
+export class ImageTimeout extends SandboxUnavailable {
+  override name = 'ImageTimeout'
+}
+
 /** Thrown when a task requires a feature that this provider does not support. The message names the feature. */
 export class SandboxUnsupported extends Error {
   override name = 'SandboxUnsupported'

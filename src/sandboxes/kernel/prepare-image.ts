@@ -2,12 +2,12 @@ import { createHash, type Hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type PrepareOptions, SandboxUnavailable } from '../sandbox.ts'
+import { ImageTimeout, type PrepareOptions } from '../sandbox.ts'
 
 /** Architecture of this machine in the words of Docker and OCI. */
 export const IMAGE_ARCHITECTURE: string = process.arch === 'x64' ? 'amd64' : process.arch
 
-/** Prepares an image within `timeoutSec`. At the timeout the signal aborts, and the error names the timeout. */
+/** Prepares an image within `timeoutSec`. At the timeout the signal aborts, and ImageTimeout is thrown. */
 export async function prepareInTime<T>(
   options: PrepareOptions,
   prepare: (options: PrepareOptions) => Promise<T>,
@@ -17,7 +17,7 @@ export async function prepareInTime<T>(
     return await prepare({ ...options, signal: AbortSignal.any([options.signal, timeout]) })
   } catch (error) {
     if (!timeout.aborted || options.signal.aborted) throw error
-    throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
+    throw new ImageTimeout(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
   }
 }
 

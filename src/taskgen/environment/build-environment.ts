@@ -5,7 +5,7 @@ import { languages } from '../../grading/languages/languages.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
-import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type Image, ImageTimeout, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject, rejectForTiming, type StageDeferral, type StageResult } from '../stage-result.ts'
 import { MANIFESTS, renderSharedDockerfiles } from './dockerfile.ts'
 
@@ -13,7 +13,7 @@ type BuildOptions = {
   /** Folder written by `writeEnvironment`. */
   folder: string
   recipe: EnvRecipe
-  /** Timeout of the build. Default: 20 minutes. */
+  /** Timeout of each build. Default: 20 minutes. */
   timeoutSec?: number
   onLog?: (line: string) => void
 }
@@ -28,9 +28,9 @@ const DETAIL_LENGTH_MAX = 4000
 
 /**
  * Builds the image of a written environment. Its lower layers are built first, as two images that candidates share: the
- * tools, and the tools with the dependencies. Concurrent candidates build each image once. A build that fails rejects the
- * recipe. An unavailable base image, provider or package server is not the fault of the recipe: the build is deferred, or
- * SandboxUnavailable is thrown.
+ * tools, and the tools with the dependencies. Concurrent candidates build each image once. A build that fails twice, or
+ * that exceeds its timeout, rejects the recipe. An unavailable base image, provider or package server is not the fault of
+ * the recipe: the build is deferred, or SandboxUnavailable is thrown.
  */
 export async function buildEnvironment(
   provider: SandboxProvider,
@@ -39,12 +39,8 @@ export async function buildEnvironment(
 ): Promise<StageResult<Image>> {
   const deferral = await deferIfBaseMissing(provider, input, signal)
   if (deferral) return deferral
-  const startedAt = performance.now()
   const first = await buildLayers(provider, input, signal)
-  if (first.kind !== 'rejected') return first
-  const { timeoutSec = BUILD_TIMEOUT_SEC } = input
-  const isTimedOut = performance.now() - startedAt >= timeoutSec * 1000
-  if (isTimedOut) return rejectForTiming(first.reason, first.detail)
+  if (first.kind !== 'rejected' || first.isLoadSensitive) return first
   // Retried once, because package servers fail temporarily. A broken recipe fails again.
   return buildLayers(provider, input, signal)
 }
@@ -135,9 +131,15 @@ async function build(
     await provider.selfTest()
     const output = [error.message, ...lastLines.filter((line) => !error.message.includes(line.trim()))].join('\n')
     if (UNREACHABLE.some((pattern) => pattern.test(output))) return deferBuild('provider', output)
+    if (error instanceof ImageTimeout)
+      return rejectForTiming('env_build_failed', quoteTimeout(error.message, lastLines))
     return reject('env_build_failed', output.slice(-DETAIL_LENGTH_MAX))
   }
 }
+
+/** Returns the message of a timeout and the end of the log. */
+const quoteTimeout = (message: string, lines: readonly string[]): string =>
+  `${message}\n${lines.join('\n').slice(message.length - DETAIL_LENGTH_MAX)}`
 
 const PACKAGES_MAX = 200
 
