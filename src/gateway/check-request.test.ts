@@ -59,7 +59,7 @@ test('a request with counts that are no whole numbers is refused, and they are n
   expect(checkParsed({ invalidCounts: ['max_tokens', 'n'] })).toEqual({
     kind: 'refused',
     reason: 'malformed',
-    message: 'These must be integers in their usual range: max_tokens, n.',
+    message: 'These are set twice, or are not integers in their usual range: max_tokens, n.',
   })
 })
 

@@ -56,6 +56,16 @@ test.each<[string, string, object]>([
   ['more alternatives than any provider allows', GEMINI, gemini({ candidateCount: 129 })],
   ['a count in two spellings', GEMINI, gemini({ candidateCount: 1, candidate_count: 8 })],
   ['a limit in two spellings', GEMINI, gemini({ maxOutputTokens: 1, max_output_tokens: 8 })],
+  [
+    'a budget for reasoning in two spellings of its settings',
+    GEMINI,
+    gemini({ thinkingConfig: { thinkingBudget: 0 }, thinking_config: { thinkingBudget: 32_000 } }),
+  ],
+  [
+    'a reasoning level in two spellings',
+    GEMINI,
+    gemini({ thinkingConfig: { thinkingLevel: 'low', thinking_level: 'high' } }),
+  ],
   ['settings that are no object', GEMINI, gemini([{ candidateCount: 8 }])],
 ])('%s at %s is refused as malformed', async (_, path, body) => {
   await using fixture = await openGatewayFixture((response) => sendJson(response, message()))

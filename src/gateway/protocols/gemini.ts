@@ -148,15 +148,21 @@ function parseRequest({ model }: WireOperation, body: JsonObject): ParsedRequest
 const parseOutputTokens = (config: JsonObject): number | null =>
   limitOf(field(config, 'maxOutputTokens'), field(config, 'candidateCount'))
 
-/** Lists numbers that are not integers in their range, or that are set in two spellings: the provider may read either. */
+/**
+ * Lists numbers that are not integers in their range, and settings in two spellings, of which the provider may read
+ * either.
+ */
 function listInvalidCountsIn(body: JsonObject): string[] {
   const settings = field(body, 'generationConfig')
   if (isFilled(settings) && !isObject(settings)) return ['generationConfig']
   const config = objectOf(settings)
+  const thinking = objectOf(field(config, 'thinkingConfig'))
+  if (fields(config, 'thinkingConfig').length > 1) return ['thinkingConfig']
+  if (fields(thinking, 'thinkingLevel').length > 1) return ['thinkingLevel']
   const counts = [
     ['candidateCount', config, ALTERNATIVES],
     ['maxOutputTokens', config, TOKENS],
-    ['thinkingBudget', objectOf(field(config, 'thinkingConfig')), REASONING_TOKENS],
+    ['thinkingBudget', thinking, REASONING_TOKENS],
   ] as const
   return counts.flatMap(([name, object, range]) => {
     const values = fields(object, name)
