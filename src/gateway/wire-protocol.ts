@@ -64,7 +64,7 @@ export type ParsedRequest = {
   reasoningTokens?: number | undefined
   /** The part of `reasoningTokens` that the provider bills in addition to `outputTokens`. */
   reasoningTokensAbove?: number | undefined
-  /** Names of numbers that multiply the cost of the call and are not integers in their range. */
+  /** Names of settings that multiply the cost of the call, and are set twice or are not integers in their range. */
   invalidCounts: string[]
   /** Server-side tools: searches, fetches, code, media by URL. The provider would run them outside every sandbox. */
   serverSideTools: string[]

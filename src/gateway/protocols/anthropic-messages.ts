@@ -182,7 +182,7 @@ function parseLevel(body: JsonObject): ParsedRequest['level'] {
  * Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side
  * tools.
  */
-const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
+const CLIENT_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
 
 /** Members with remote tool servers and containers of the provider. */
 const SERVER_SIDE_FIELDS = ['mcp_servers', 'container']
@@ -190,7 +190,7 @@ const SERVER_SIDE_FIELDS = ['mcp_servers', 'container']
 function findServerSideTools(body: JsonObject): string[] {
   const tools = listOf(body.tools)
     .map((tool) => objectOf(tool).type ?? 'custom')
-    .filter((type) => typeof type !== 'string' || !OWN_TOOLS.test(type))
+    .filter((type) => typeof type !== 'string' || !CLIENT_TOOLS.test(type))
     .map(String)
   const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]))
   const addresses = listBlocks(body).flatMap(listRemoteMedia)

@@ -230,12 +230,12 @@ function listParts(body: JsonObject): JsonObject[] {
 }
 
 /** Tools that run in the client. All others are server-side tools. */
-const OWN_TOOLS = ['functionDeclarations', 'function_declarations']
+const CLIENT_TOOLS = ['functionDeclarations', 'function_declarations']
 
 function findServerSideTools(body: JsonObject): string[] {
   const tools = oneOrMore(body.tools)
     .flatMap((tool) => Object.keys(objectOf(tool)))
-    .filter((name) => !OWN_TOOLS.includes(name))
+    .filter((name) => !CLIENT_TOOLS.includes(name))
   const files = listParts(body).some((part) => fields(part, 'fileData').length > 0) ? ['fileData'] : []
   // Cached content may include tools.
   const cached = textOf(field(body, 'cachedContent')) === null ? [] : ['cachedContent']

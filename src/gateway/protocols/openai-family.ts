@@ -6,7 +6,7 @@ import { isFilled, keepMembers, listOf, objectOf, textOf } from './fields.ts'
  * Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side
  * tools.
  */
-const OWN_TOOLS = ['function', 'custom', 'local_shell', 'apply_patch', 'tool_search']
+const CLIENT_TOOLS = ['function', 'custom', 'local_shell', 'apply_patch', 'tool_search']
 
 /** Lists server-side tools, including nested ones. */
 export function listServerSideTools(tools: readonly Json[]): string[] {
@@ -16,11 +16,11 @@ export function listServerSideTools(tools: readonly Json[]): string[] {
   for (let tool = pending.pop(); tool !== undefined; tool = pending.pop()) {
     const { type, tools: inner, environment } = objectOf(tool)
     for (const each of listOf(inner)) pending.push(each)
-    const isOwn =
+    const isClientTool =
       type === 'namespace' ||
       (type === 'shell' && objectOf(environment).type === 'local') ||
-      OWN_TOOLS.some((own) => own === type)
-    if (!isOwn) names.push(textOf(type) ?? 'tool without type')
+      CLIENT_TOOLS.some((each) => each === type)
+    if (!isClientTool) names.push(textOf(type) ?? 'tool without type')
   }
   return names
 }
