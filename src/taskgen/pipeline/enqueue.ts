@@ -5,7 +5,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import { defineJobType, enqueue, type JobType, setLimit } from '../../platform/jobs/jobs.ts'
 import type { StoredGeneration } from './resolve.ts'
-import { deferTask, hasOpenModel, listTasksInProgress, type TaskKey } from './sql.ts'
+import { deferTask, hasOpenBatchWithModel, listTasksInProgress, type TaskKey } from './sql.ts'
 import { isStage, type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
 
 const StagePayload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
@@ -108,4 +108,4 @@ export const listDeferredJobs = async (db: Db, batch: string): Promise<string[]>
 
 /** Returns true if an open batch uses the model. */
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
-  hasOpenModel(db, workspaceId, catalogId)
+  hasOpenBatchWithModel(db, workspaceId, catalogId)

@@ -4,10 +4,10 @@ import type { Json } from '../../harnesses/json.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { isOpen, type StageEvidence, TaskContent } from '../schema.ts'
 import { StoredGeneration } from './resolve.ts'
-import { addSpend, deletePassed, findTaskInProgress, listPassed, type TaskKey } from './sql.ts'
+import { addSpend, deletePassedStages, findTaskRow, listPassedStages, type TaskKey } from './sql.ts'
 import { CandidateFacts, type CandidateState, FIRST_REVIEWED_STAGE, isStage, STAGES, type StageName } from './stage.ts'
 
-type TaskFactsRow = NonNullable<Awaited<ReturnType<typeof findTaskInProgress>>>
+type TaskFactsRow = NonNullable<Awaited<ReturnType<typeof findTaskRow>>>
 
 /** A task in progress at one of its stages. */
 export type TaskFacts = TaskKey & {
@@ -31,8 +31,8 @@ export type TaskFacts = TaskKey & {
 }
 
 /** Finds a task in progress; undefined if it is finished or its batch has stopped. */
-export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefined> {
-  const row = await findTaskInProgress(db, key)
+export async function findTaskInProgress(db: Db, key: TaskKey): Promise<TaskFacts | undefined> {
+  const row = await findTaskRow(db, key)
   if (row?.state !== 'making' || !isStage(row.stage) || !isOpen({ state: row.batchState })) return undefined
   return {
     batch: row.batch,
@@ -56,7 +56,7 @@ export async function loadCandidateState(
   db: Db,
   facts: TaskFacts,
 ): Promise<{ state: CandidateState; concerns: string[] }> {
-  const passed = await listPassed(db, facts)
+  const passed = await listPassedStages(db, facts)
   const { keys: _, ...generation } = facts.generation
   const { digest, content } = facts
   return {
@@ -75,7 +75,7 @@ export async function loadCandidateState(
 
 /** Lists the evidence of all passed stages in pipeline order. */
 export async function listStageEvidence(db: Db, batch: string, task: string): Promise<StageEvidence[]> {
-  const passed = await listPassed(db, { batch, task })
+  const passed = await listPassedStages(db, { batch, task })
   const names: readonly string[] = STAGES
   const positionOf = (stage: string) => names.indexOf(stage)
   return passed
@@ -91,7 +91,7 @@ export async function listStageEvidence(db: Db, batch: string, task: string): Pr
 
 /** Deletes evidence about a previous version of the instruction. */
 export async function deleteReviewEvidence(tx: Db, batch: string, task: string): Promise<void> {
-  await deletePassed(tx, { batch, task }, STAGES.slice(STAGES.indexOf(FIRST_REVIEWED_STAGE)))
+  await deletePassedStages(tx, { batch, task }, STAGES.slice(STAGES.indexOf(FIRST_REVIEWED_STAGE)))
 }
 
 const ROLES = ['author', 'verifier'] as const
@@ -120,7 +120,7 @@ async function countSpendOfGrantee(tx: Db, { grantee }: GranteeRef, take: () => 
   const [, batch, task] = GRANTEE.exec(grantee) ?? []
   if (batch === undefined || task === undefined) return
   // The spend of a task in progress is counted when its stage is settled.
-  if (await findTask(tx, { batch, task })) return
+  if (await findTaskInProgress(tx, { batch, task })) return
   await addSpend(tx, { batch, task }, await take())
 }
 

@@ -14,8 +14,8 @@ import {
 } from '../schema.ts'
 import { type CandidateFacts, FIRST_REVIEWED_STAGE, type StageDone, type StageName } from './stage.ts'
 
-/** Loads the input of a stage, except the outputs of earlier stages. */
-export const findTaskInProgress = (db: Db, { batch, task }: TaskKey) =>
+/** Loads a task with its batch and repository, for its current stage. The task may have ended. */
+export const findTaskRow = (db: Db, { batch, task }: TaskKey) =>
   db
     .selectFrom('batch_tasks')
     .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
@@ -56,7 +56,7 @@ const StageOutcome = z.object({
 export type StageOutcome = z.infer<typeof StageOutcome>
 
 /** Lists the passed stages of a task with their results. */
-export async function listPassed(db: Db, { batch, task }: TaskKey) {
+export async function listPassedStages(db: Db, { batch, task }: TaskKey) {
   const passedRows = await db
     .selectFrom('batch_task_stages as passed')
     .innerJoin('batch_stage_results as results', (join) =>
@@ -75,7 +75,7 @@ export async function listPassed(db: Db, { batch, task }: TaskKey) {
 
 type ResultKey = { workspaceId: string; stage: StageName; digest: string }
 
-export async function findResult(db: Db, { workspaceId, stage, digest }: ResultKey) {
+export async function findCachedResult(db: Db, { workspaceId, stage, digest }: ResultKey) {
   const row = await db
     .selectFrom('batch_stage_results')
     .select(['result', 'seconds'])
@@ -86,7 +86,7 @@ export async function findResult(db: Db, { workspaceId, stage, digest }: ResultK
   return row && { result: StageOutcome.parse(row.result), seconds: row.seconds }
 }
 
-/** Keeps the first of two concurrent results and returns the stored one. */
+/** Saves the result of a stage, unless a concurrent run has stored one. Returns the stored result. */
 export async function saveResult(tx: Db, key: ResultKey, result: StageOutcome, seconds: number): Promise<StageOutcome> {
   const { workspaceId, stage, digest } = key
   const row = { workspace_id: workspaceId, stage, input_digest: digest, result: JSON.stringify(result), seconds }
@@ -95,11 +95,11 @@ export async function saveResult(tx: Db, key: ResultKey, result: StageOutcome, s
     .values(row)
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  return (await findResult(tx, key))?.result ?? result
+  return (await findCachedResult(tx, key))?.result ?? result
 }
 
 /** Deletes a cached result whose files have been swept. */
-export const forgetResult = (tx: Db, { workspaceId, stage, digest }: ResultKey) =>
+export const deleteCachedResult = (tx: Db, { workspaceId, stage, digest }: ResultKey) =>
   tx
     .deleteFrom('batch_stage_results')
     .where('workspace_id', '=', workspaceId)
@@ -107,7 +107,7 @@ export const forgetResult = (tx: Db, { workspaceId, stage, digest }: ResultKey) 
     .where('input_digest', '=', digest)
     .execute()
 
-export const insertPassed = (tx: Db, { batch, task }: TaskKey, key: ResultKey, isReused: boolean) =>
+export const insertPassedStage = (tx: Db, { batch, task }: TaskKey, key: ResultKey, isReused: boolean) =>
   tx
     .insertInto('batch_task_stages')
     .values({
@@ -192,8 +192,8 @@ export async function listApprovedSiblings(
   return rows
 }
 
-/** Deletes evidence about a previous version of the instruction. */
-export const deletePassed = (tx: Db, { batch, task }: TaskKey, stages: readonly StageName[]) =>
+/** Makes stages count as not passed. Their cached results stay. */
+export const deletePassedStages = (tx: Db, { batch, task }: TaskKey, stages: readonly StageName[]) =>
   tx
     .deleteFrom('batch_task_stages')
     .where('batch', '=', batch)
@@ -202,7 +202,7 @@ export const deletePassed = (tx: Db, { batch, task }: TaskKey, stages: readonly 
     .execute()
 
 /** Returns true if an open batch of the workspace uses this model. */
-export async function hasOpenModel(db: Db, workspaceId: string, catalogId: string): Promise<boolean> {
+export async function hasOpenBatchWithModel(db: Db, workspaceId: string, catalogId: string): Promise<boolean> {
   const query = db
     .selectFrom('batches')
     .innerJoin('repositories', 'repositories.key', 'batches.repository')
@@ -367,7 +367,7 @@ type TaskRejection = Rejection & { evidence: Json | undefined }
 
 type TaskOrigin = TaskKey & { repository: number; head: string }
 
-/** Rejects older undecided tasks of the same pull request. */
+/** Rejects the other ready tasks of the same pull request that have no decision. */
 export const supersede = (tx: Db, { repository, head, batch, task }: TaskOrigin, detail: string) =>
   sql`
     update batch_tasks set state = 'rejected', rejection = ${JSON.stringify({ reason: 'superseded', detail })}::jsonb

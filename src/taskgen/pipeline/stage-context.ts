@@ -19,7 +19,7 @@ import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sand
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
 import { granteeOf, hashInput, type ModelRole, type TaskFacts, toBatchBudgetId } from './facts.ts'
-import { findResult, readSpentMicros, readStageStart, saveResult } from './sql.ts'
+import { findCachedResult, readSpentMicros, readStageStart, saveResult } from './sql.ts'
 import type { KnownRecipes, OnBatchStep, StageContext, StageRepository, Stages } from './stage.ts'
 
 export type StageWorkDeps = StageModelDeps & {
@@ -108,7 +108,7 @@ function openKnownRecipes({ db }: StageWorkDeps, { workspaceId, repository }: Ta
     digest: hashInput({ stage: 'recipe', version: 1, inputs: [repository.key, key] }),
   })
   return {
-    find: async (key) => (await findResult(db, toKey(key)))?.result.output ?? undefined,
+    find: async (key) => (await findCachedResult(db, toKey(key)))?.result.output ?? undefined,
     async save(key, recipe) {
       await saveResult(db, toKey(key), { output: recipe, evidence: null }, 0)
     },

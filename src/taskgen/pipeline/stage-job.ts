@@ -12,7 +12,14 @@ import { toRunId, type Waiting } from '../schema.ts'
 import { lockOpenBatch, updateBatchState, updateBatchStates } from './batch-state.ts'
 import { type DiscoverDeps, discoverJob } from './discover.ts'
 import { type EnqueueDeps, enqueueStage, type StagePayload, sandboxWatchJobType, stageJobType } from './enqueue.ts'
-import { countRemainingSpend, countSpend, findTask, hashInput, loadCandidateState, type TaskFacts } from './facts.ts'
+import {
+  countRemainingSpend,
+  countSpend,
+  findTaskInProgress,
+  hashInput,
+  loadCandidateState,
+  type TaskFacts,
+} from './facts.ts'
 import * as rows from './sql.ts'
 import { ASSEMBLY_STAGE, type CandidateState, type StageDone, stageAfter } from './stage.ts'
 import {
@@ -33,7 +40,7 @@ export const stageJob = (deps: StageJobDeps, sandbox: string | undefined): JobHa
   defineJobHandler(stageJobType(sandbox), {
     run: (job) => runStage(deps, job),
     onGivenUp: async (tx, payload, reason) => {
-      const task = await findTask(tx, payload)
+      const task = await findTaskInProgress(tx, payload)
       const code = sandbox === undefined ? 'internal_error' : 'environment_failed'
       if (task?.stage === payload.stage)
         await settleStage(tx, deps, task, { kind: 'rejected', reason: code, detail: reason })
@@ -48,7 +55,7 @@ const sandboxWatchJob = (deps: EnqueueDeps): JobHandler<StagePayload> =>
 async function runStage(deps: StageJobDeps, job: Job<StagePayload>): Promise<void> {
   const { db, step = () => {} } = deps
   step('stage.claimed')
-  const task = await findTask(db, job.payload)
+  const task = await findTaskInProgress(db, job.payload)
   if (!task || task.stage !== job.payload.stage) return finishWithSuccessor(deps, job)
   if (task.isDeferred) await job.write((tx) => endWaiting(tx, deps, task))
   const { state, concerns } = await loadCandidateState(db, task)
@@ -93,10 +100,10 @@ async function attemptStage(
 
 /** Finds a cached result whose files still exist. */
 async function findCachedResult(deps: StageJobDeps, { workspaceId, stage }: TaskFacts, digest: string) {
-  const cached = await rows.findResult(deps.db, { workspaceId, stage, digest })
+  const cached = await rows.findCachedResult(deps.db, { workspaceId, stage, digest })
   const files = cached?.result.files
   if (!files || (await findContent(deps, files.digest))) return cached
-  await rows.forgetResult(deps.db, { workspaceId, stage, digest })
+  await rows.deleteCachedResult(deps.db, { workspaceId, stage, digest })
   return undefined
 }
 
@@ -230,7 +237,7 @@ async function passStage(
   const concerns = [...ending.concerns, ...(outcome.concerns ?? [])]
   const { title, difficulty, files } = outcome
   if (!(await rows.passTask(tx, task, task.stage, { next, title, difficulty, files, concerns }))) return
-  await rows.insertPassed(tx, task, key, isReused)
+  await rows.insertPassedStage(tx, task, key, isReused)
   if (!next) await supersedeOlderTasks(tx, task)
   if (next && isOpen) await enqueueStage(tx, deps, task, next)
 }
@@ -271,7 +278,7 @@ async function deferStage(
 /** Enqueues a successor if the task is still in progress: a resume may have relied on this job. */
 async function enqueueSuccessor(tx: Db, deps: EnqueueDeps, key: rows.TaskKey): Promise<void> {
   await lockOpenBatch(tx, key.batch)
-  const task = await findTask(tx, key)
+  const task = await findTaskInProgress(tx, key)
   if (!task) return
   await rows.endDeferral(tx, task)
   await enqueueStage(tx, deps, task, task.stage)
