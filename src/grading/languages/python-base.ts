@@ -3,22 +3,22 @@ import { findRequiredPython } from './python-project.ts'
 import { findFreezeDay, listCiVersions } from './recipe.ts'
 
 /**
- * A base image, the minor version of its Python 3, and the day from which most packages support that version. `isDebian`:
- * its headers are a package of Debian.
+ * A base image, the minor version of its Python 3, and the day from which most packages support that version.
+ * `hasDebianPython`: this Python is a package of Debian, so that `python3-dev` has its headers.
  */
-export type PythonBase = { minor: number; base: string; supportedFrom: string; isDebian: boolean }
+export type PythonBase = { minor: number; base: string; supportedFrom: string; hasDebianPython: boolean }
 
 /** The newest base image. */
-const NEWEST: PythonBase = { minor: 13, base: 'debian:trixie-slim', supportedFrom: '2025-04-01', isDebian: true }
+const NEWEST: PythonBase = { minor: 13, base: 'debian:trixie-slim', supportedFrom: '2025-04-01', hasDebianPython: true }
 const BASES: readonly PythonBase[] = [
   NEWEST,
-  { minor: 11, base: 'debian:bookworm-slim', supportedFrom: '2023-04-01', isDebian: true },
+  { minor: 11, base: 'debian:bookworm-slim', supportedFrom: '2023-04-01', hasDebianPython: true },
 ]
 
 /** Official image of the last Python before 3.10, which removed what many packages of earlier years use. */
 export const OLDER_PYTHON_IMAGE = 'python:3.9-slim-bookworm'
-/** Before August 2022, no version of setuptools can be used by uv to install the package of a tree in editable mode. */
-const OLDER: PythonBase = { minor: 9, base: OLDER_PYTHON_IMAGE, supportedFrom: '2022-09-01', isDebian: false }
+/** With versions of setuptools before August 2022, uv cannot install the package of a tree in editable mode. */
+const OLDER: PythonBase = { minor: 9, base: OLDER_PYTHON_IMAGE, supportedFrom: '2022-09-01', hasDebianPython: false }
 
 /**
  * Returns the base image whose Python the tree was most likely tested with. Images whose Python the tree's range rejects

@@ -82,7 +82,7 @@ function buildRecipe(
     base: python.base,
     aptPackages: [
       'python3-venv',
-      ...(isNative || hasClient ? ['build-essential', ...(python.isDebian ? ['python3-dev'] : [])] : []),
+      ...(isNative || hasClient ? ['build-essential', ...(python.hasDebianPython ? ['python3-dev'] : [])] : []),
       ...(hasClient ? ['pkgconf'] : []),
     ],
     env: {
