@@ -29,7 +29,10 @@ export function checkRequest(
   const parsed = wire.parseRequest(operation, body)
   const { invalidCounts, serverSideTools, surcharges, level } = parsed
   if (invalidCounts.length > 0)
-    return refuse('malformed', `These are set twice, or are not integers in their usual range: ${joinNames(invalidCounts)}.`)
+    return refuse(
+      'malformed',
+      `These are set twice, or are not integers in their usual range: ${joinNames(invalidCounts)}.`,
+    )
   if (serverSideTools.length > 0)
     return refuse('hosted', `The provider would run this outside the sandbox. Remove: ${joinNames(serverSideTools)}.`)
   if (surcharges.length > 0)

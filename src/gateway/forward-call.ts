@@ -167,7 +167,7 @@ type RelayContext = {
 }
 
 /**
- * Relays a response body chunk by chunk. If the client leaves, the body is read on for a while, because the usage comes
+ * Relays a response body chunk by chunk. If the client leaves, the rest of the body is read too, because the usage comes
  * at the end. The caller ends the client's response.
  */
 async function relayBody(

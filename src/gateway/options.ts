@@ -5,13 +5,13 @@ export type GatewayOptions = {
   retry: RetryOptions
   /** Maximum time until the provider sends response headers. */
   headersMs: number
-  /** Maximum time between two chunks of an answer, and for a client that reads nothing. */
+  /** Maximum time between two chunks of an answer, and maximum time that a client may read nothing of it. */
   idleMs: number
   /** Maximum duration of one call. */
   callMs: number
-  /** Maximum time for which an answer is read on after the client has left. Then the request is canceled. */
+  /** Maximum time for which the rest of an answer is read, for its usage, after the client has left. */
   drainMs: number
-  /** Maximum number of bytes that are read of an answer after the client has left. */
+  /** Maximum size of the rest of an answer that is read after the client has left. */
   drainBytes: number
   /** Maximum number of server-sent events in one answer. */
   answerEvents: number
@@ -33,7 +33,7 @@ export type GatewayOptions = {
   resumeMs: number
   /** Maximum time for a client to send its request. */
   requestMs: number
-  /** Maximum time that a call waits until other calls return their reservations to an exhausted budget. */
+  /** Maximum time that a call waits for an exhausted budget, to which other calls may return reservations. */
   budgetWaitMs: number
 }
 
