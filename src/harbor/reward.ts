@@ -121,7 +121,7 @@ const MAIN_KEY = 'reward'
 /** Larger values are treated as errors, since they would distort averages. Harbor has no limit. */
 const REWARD_MAX = 1e6
 
-/** Exceeds the digits of a double. Longer texts are not matched, because that takes quadratic time. */
+/** Maximum length of a number, beyond the digits of a double. Longer texts are not matched: it would take quadratic time. */
 const NUMERAL_LENGTH_MAX = 64
 const NUMERAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
 

@@ -1,4 +1,4 @@
-/** Code of a logical line, without comments. A string is replaced by its number in `strings`, in single quotes. */
+/** Code of a statement, or of the head of a block, without comments. A string is replaced by its number in `strings`, in single quotes. */
 export type PythonStatement = { indent: number; code: string }
 type PythonSource = { statements: PythonStatement[]; strings: string[] }
 
@@ -7,8 +7,8 @@ const STRING_START = /([A-Za-z]{0,2})("""|'''|"|')/y
 const INDENT = /[ \t]*/y
 
 /**
- * Splits Python into logical lines. Brackets, strings and backslashes continue a line; a semicolon or the colon of a
- * compound statement ends it. The expressions of an f-string follow its number.
+ * Splits Python into statements and heads of blocks. Brackets, strings and backslashes continue a line; a semicolon or the
+ * colon of a compound statement ends a statement. The expressions of an f-string follow its number.
  */
 export function splitPython(source: string): PythonSource {
   const strings: string[] = []
@@ -53,7 +53,7 @@ function readToken(source: string, at: number, strings: string[]): { code: strin
 
 type StatementEnd = 'line' | 'statement' | 'block'
 
-/** Returns whether a token outside of brackets ends a line, a statement or the head of a block. `next` is the index after it. */
+/** Returns what a token outside of brackets ends, if anything. `next` is the index after the token. */
 function readEnd(source: string, next: number, { code, token }: { code: string; token: string }) {
   const ends: Partial<Record<string, StatementEnd>> = { '\n': 'line', ';': 'statement' }
   return token === ':' && source[next] !== '=' && isBlockStart(code) ? 'block' : ends[token]
