@@ -98,7 +98,7 @@ type LeaseRenewal = {
   db: Db
   worker: WorkerRow
   leaseMs: number
-  /** Time without a report after which a worker that has no session counts as dead. Default: when its leases expire. */
+  /** Time without a heartbeat after which a worker without a database session is dead. Default: when its leases expire. */
   silentMs?: number | undefined
 }
 

@@ -336,15 +336,15 @@ export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean
 const ALONE_AFTER_DEATHS = 2
 
 type DeadWorkers = {
-  /** Workers that have no session and did not report for this long are dead. */
+  /** Workers that have no database session and sent no heartbeat for this long are dead. */
   silentMs?: number | undefined
   /** Workers that are known to be dead. */
   workerIds?: readonly string[] | undefined
 }
 
 /**
- * Requeues the jobs of dead workers, and those whose lease expired. Counts a crash and not a failure; `runJob` decides how
- * many are too many.
+ * Requeues the jobs of dead workers, and those whose lease expired. Counts a crash and a death, not a failure; `runJob`
+ * decides how many crashes are too many.
  */
 export const reapDead = (db: Db, { silentMs, workerIds = [] }: DeadWorkers = {}): Promise<boolean> =>
   changesRow(
