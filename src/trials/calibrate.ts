@@ -17,7 +17,7 @@ import type { VerifierStrength } from './verifier-strength.ts'
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
 export const CALIBRATION_RULES_VERSION = 14
 
-/** `required`: the task declares no network, and its reference solution passes only with public network access. */
+/** `declared`: the network that the task declares, if any. `required`: public access, which the task does not declare. */
 type NetworkNeed = 'declared' | 'required'
 type NetworkNeeds = { agentNetwork: NetworkNeed; verifierNetwork: NetworkNeed }
 
@@ -137,8 +137,8 @@ export const toNetworks = ({ agentNetwork, verifierNetwork }: NetworkNeeds): Non
 })
 
 /**
- * Runs the reference solution to find the paths that the verifier takes over from the agent by name. Only needed if the mode
- * is given: calibration finds them too.
+ * Runs the reference solution to find the carried paths. Called for a trial whose verify mode is given; otherwise
+ * calibration finds them. Does not run it in modes and folders where no path needs to be carried.
  */
 export async function listSolutionPaths(
   provider: SandboxProvider,

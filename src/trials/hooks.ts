@@ -25,7 +25,7 @@ export async function runHooksInside(
   return records
 }
 
-/** Runs hooks on the files of the agent's stopped sandbox, each on those of the one before. Returns the last sandbox. */
+/** Runs hooks in new sandboxes: the first starts from the agent's files, each other from those of the hook before it. */
 export async function runHooksAfterwards(
   context: StepContext,
   environment: RunningEnvironment,
@@ -50,7 +50,7 @@ export async function runHooksAfterwards(
   return { records, sandbox: latest }
 }
 
-/** Runs the hooks of sidecars, which still run. */
+/** Runs the hooks of sidecars. They run in the sidecars, which have not been stopped yet. */
 export async function runSidecarHooks(
   context: StepContext,
   { sidecars }: RunningEnvironment,

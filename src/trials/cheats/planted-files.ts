@@ -185,7 +185,7 @@ exit 0`,
 
 export const gitHistory: Cheat = {
   id: 'git-history',
-  what: 'A commit of the repository that is not an ancestor of the working directory is checked out.',
+  what: 'The newest commit that is not in the history of HEAD is checked out.',
   script: `${SHELL_FUNCTIONS}
 command -v git > /dev/null && git rev-parse --git-dir > /dev/null 2>&1 || exit ${DOES_NOT_APPLY}
 git config --global --add safe.directory '*'
