@@ -1,8 +1,8 @@
 import type { IntroducedNames, NameMeaning } from './introduced-names.ts'
 
 /**
- * Replaces introduced names by what they stand for, except in strings. In Go, formatted strings become concatenated ones,
- * which is the same where both can be compiled.
+ * Replaces introduced names by the code that they stand for, except in strings. In Go, `fmt.Sprintf` with only `%s` becomes
+ * a concatenation, which has the same result if it compiles.
  */
 export function expandNames(text: string, names: IntroducedNames): string {
   if (names.meanings.size === 0 && names.language !== 'go') return text
@@ -16,7 +16,7 @@ const LINE_LENGTH_MAX = 1000
 const STATEMENT =
   /^\s*(?<before>return |(?:(?:const|let|var) )?[\w$.]+(?:, ?[\w$.]+)*\s*:?=\s*)?(?<name>[A-Za-z_$][\w$.]*)\((?<args>[^()]*)\);?$/
 
-/** Replaces a statement that is a call, or returns or assigns the result of one, by the statements of the function. */
+/** Replaces a line that calls a function, returns its result or assigns it by the statements of the function. */
 function expandStatement(line: string, { meanings, budget }: IntroducedNames): string | undefined {
   if (line.length > LINE_LENGTH_MAX) return undefined
   const { before = '', name = '', args = '' } = STATEMENT.exec(line)?.groups ?? {}
@@ -32,7 +32,10 @@ function expandStatement(line: string, { meanings, budget }: IntroducedNames): s
     : undefined
 }
 
-/** Returns the statements of a function so that they return or assign its result. `before` is the text before the call. */
+/**
+ * Adapts the statements of a function to the place of its call: `before` is the text in front of the call, which returns or
+ * assigns the result. Returns undefined if the function returns at another place than its end.
+ */
 function inlineBody(before: string, body: string): string | undefined {
   if (before === 'return ') return body
   const returns = body.match(/\breturn\b/g)?.length ?? 0
@@ -76,7 +79,7 @@ function expandChain(position: ChainPosition, { language, meanings }: Introduced
   const meaning = meanings.get(chain) ?? meanings.get(first)
   if (!meaning) return undefined
   if (meaning.kind === 'function') return expandCall(position, meaning)
-  // A key of an object has the name itself.
+  // In `{ name: value }` the name is a key, which does not stand for anything.
   const next = masked.slice(index + first.length, index + first.length + 2)
   const isKey = (language === 'javascript' || language === 'typescript') && /^ ?:/.test(next)
   return isKey ? undefined : { length: first.length, expanded: meaning.text, isType: meaning.kind === 'type' }
@@ -93,7 +96,7 @@ function expandCall(
   // A function with several results cannot replace several arguments.
   const isEquivalent =
     call.values.length === params.length &&
-    keepsOrder(result, params, call.values) &&
+    keepsEvaluation(result, params, call.values) &&
     keepsKeys(result, params, call.values) &&
     splitArguments(result).length === 1
   return isEquivalent ? { length: call.length, expanded: substitute(result, params, call.values) } : undefined
@@ -104,14 +107,14 @@ const CONTEXT_LENGTH = 20
 /** Matches the text before the name of a function that is defined or constructed, and not called. */
 const DEFINITION_BEFORE = /\b(?:func|def|function|const|new)\s+$/
 
-/** Returns true if every argument is evaluated once and in the same order, or evaluating it does nothing else. */
-function keepsOrder(result: string, params: readonly string[], values: readonly string[]): boolean {
+/** Returns true if the arguments have no side effects, or are still evaluated once each and in the same order. */
+function keepsEvaluation(result: string, params: readonly string[], values: readonly string[]): boolean {
   if (values.every((value) => /^(?:[\w$.]+|"[^"\\]*"|'[^'\\]*')$/.test(value))) return true
   const used = (maskStrings(result).match(/(?<![\w$.])[A-Za-z_$][\w$]*/g) ?? []).filter((word) => params.includes(word))
   return used.length === params.length && used.every((word, at) => word === params[at])
 }
 
-/** Returns true if no key of an object (`{ name }`) would change with the name of a variable. */
+/** Returns false if a parameter is in a shorthand property (`{ name }`), whose key another name would change. */
 const keepsKeys = (code: string, params: readonly string[], values: readonly string[]): boolean =>
   params.every((param, at) => param === values[at] || !new RegExp(`[{,]\\s*${param}\\s*[,}]`).test(code))
 
@@ -201,7 +204,7 @@ function isAtomic(code: string): boolean {
   return /^[\w$."'`]*$/.test(masked)
 }
 
-/** Returns true if separators, brackets or the ends of a statement are on both sides. */
+/** Returns true if the code on both sides is a separator, a bracket or the end of a statement, so that it needs no brackets. */
 const isDelimited = (masked: string, from: number, to: number): boolean =>
   /(?:^|[(,[{:]|(?<![=!<>])=|\breturn)\s*$/.test(masked.slice(Math.max(0, from - CONTEXT_LENGTH), from)) &&
   /^[^\S\n]*(?:[),;\]}]|\n|$)/.test(masked.slice(to, to + CONTEXT_LENGTH))

@@ -3,7 +3,7 @@ type Mutation = { from: number; to: number; replacement: string[] }
 
 const LINE_LENGTH_MAX = 400
 
-/** Lists mutations of added lines: at most one altered line at a time, and conditional blocks that do nothing. */
+/** Lists mutations of added lines. Each alters one line, at most one per line, or empties a conditional block. */
 export function listMutations(lines: readonly string[], language: string): Mutation[] {
   const syntax = SYNTAXES[language]
   if (!syntax) return []
@@ -65,7 +65,7 @@ const maskText = (line: string, { comment }: MutableSyntax): string =>
     .replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, (text) => ' '.repeat(text.length))
     .replace(comment, (text) => ' '.repeat(text.length))
 
-/** Returns the altered line, or undefined if it does not apply. `code` is the line without strings and comments. */
+/** Returns the altered line, or undefined if the operator does not apply. `code` is the line without strings and comments. */
 type MutationOperator = (line: string, code: string, syntax: MutableSyntax) => string | undefined
 
 const COMPARISONS: Record<string, string> = {
@@ -115,7 +115,7 @@ const replaceAt = (line: string, { index, 0: found }: RegExpExecArray, text: str
 
 const measureIndent = (line: string): number => line.length - line.trimStart().length
 
-/** Removes the added lines of the conditional block that a line opens. */
+/** Empties the conditional block that a line opens. Returns undefined if it opens none. */
 function mutateBlock(lines: readonly string[], at: number, syntax: MutableSyntax): Mutation | undefined {
   const head = lines[at] ?? ''
   if (!syntax.condition.test(head)) return undefined

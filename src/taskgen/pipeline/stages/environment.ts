@@ -72,8 +72,8 @@ type BuildAttempt = BaseFiles & {
 const listTestPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
 
 /**
- * Tries a recipe that a model proposed for an earlier candidate and that worked there. Recipes are stored by the recipe
- * of the rules, so that candidates with the same build configuration share them.
+ * Tries a recipe that a model proposed for an earlier candidate and that worked there. It is stored under the recipe that
+ * the rules detected, so that candidates with the same build configuration share it.
  */
 async function tryKnownRecipe(
   attempt: BuildAttempt,
@@ -97,7 +97,7 @@ const isRepairable = (result: StageResult<StageDone>): result is StageRejection 
 
 /**
  * Tries the recipe with an older runtime after the first recipe has failed. Returns undefined if there is none, if it fails
- * too, or if its base image cannot be had, which does not defer the candidate.
+ * too, or if its base image is unavailable: that does not defer the candidate.
  */
 async function tryOlderRecipe(
   attempt: BuildAttempt,
@@ -111,10 +111,10 @@ async function tryOlderRecipe(
   return isMissing || isFailed ? undefined : result
 }
 
-/** Declared services and contents of files that the tests do not have. */
+/** What the tests need and the image lacks: services that the CI file declares, and contents of files in Git LFS. */
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
 
-/** Replaces the reason of a rejection because of failing tests if services or file contents that they need are missing. */
+/** If services or file contents are missing, makes them the reason of a rejection for failing tests. */
 export function attributeToMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
   const isFailure = result.kind === 'rejected' && ['suite_unhealthy', 'needs_network'].includes(result.reason)
   if (!isFailure || result.isLoadSensitive) return result
