@@ -18,7 +18,7 @@ const GONE = 410
 export const deliverJob = (deps: DeliveryDeps): JobHandler<{ id: string }> =>
   defineJobHandler(deliverJobType, {
     run: (job) => deliver(deps, job),
-    onGivenUp: async (tx, { id }, reason) => void (await rows.endDelivery(tx, id, reason.slice(0, 500))),
+    onGivenUp: async (tx, { id }, reason) => void (await rows.failDelivery(tx, id, reason.slice(0, 500))),
   })
 
 /**
@@ -29,7 +29,7 @@ async function deliver(deps: DeliveryDeps, job: Job<{ id: string }>): Promise<vo
   const delivery = await rows.findPendingDelivery(deps.db, job.payload.id)
   if (!delivery) return job.finish(async () => {})
   if (delivery.disabled)
-    return job.finish(async (tx) => void (await rows.endDelivery(tx, delivery.id, 'The webhook is disabled.')))
+    return job.finish(async (tx) => void (await rows.failDelivery(tx, delivery.id, 'The webhook is disabled.')))
   const attempt = await attemptDelivery(deps, delivery, job.signal)
   await job.finish((tx) => settleDelivery(tx, delivery, attempt))
 }

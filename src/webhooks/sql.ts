@@ -183,7 +183,8 @@ export const storeAttempt = (tx: Db, id: string, attempted: AttemptResult) =>
     .where('id', '=', id)
     .execute()
 
-export const endDelivery = (tx: Db, id: string, error: string) =>
+/** Fails a delivery that is still pending, without a further attempt. */
+export const failDelivery = (tx: Db, id: string, error: string) =>
   tx
     .updateTable('webhook_deliveries')
     .set({ state: 'failed', error, next_at: null })
