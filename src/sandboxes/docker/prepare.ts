@@ -82,7 +82,7 @@ async function preparePrebuilt(
     throw new SandboxUnsupported(
       `${JSON.stringify(target)} cannot be a working directory: line breaks, $ and \\ are not supported.`,
     )
-  await requireWithoutTriggers(engine, base.digest, name)
+  await readTriggerFreeImage(engine, base.digest, name)
   const text = `FROM ${base.digest}\nWORKDIR ${target}\nCOPY ${FILES_FOLDER}/ .\n`
   return buildOnce(
     engine,
@@ -164,7 +164,7 @@ async function pullBase(
 ): Promise<void> {
   if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`FROM ${JSON.stringify(name)} is not a valid image name.`)
   const { digest } = (await findImage(engine, name)) ?? (await pull(engine, name, options))
-  const { Os, Architecture } = await requireWithoutTriggers(engine, digest, name)
+  const { Os, Architecture } = await readTriggerFreeImage(engine, digest, name)
   const mismatch = stages.find(
     ({ platform }) => platform !== null && !`${platform}/`.startsWith(`${Os}/${Architecture}/`),
   )
@@ -172,8 +172,8 @@ async function pullBase(
     throw new SandboxUnsupported(`Line ${mismatch.line} of the Dockerfile: ${name} is for ${Os}/${Architecture}.`)
 }
 
-/** Returns the settings of an image. Refuses one with ONBUILD commands. */
-async function requireWithoutTriggers(engine: DockerEngine, digest: string, name: string): Promise<InspectedImage> {
+/** Reads the settings of an image. Throws if it has triggers, which are ONBUILD commands. */
+async function readTriggerFreeImage(engine: DockerEngine, digest: string, name: string): Promise<InspectedImage> {
   const found = await inspectImage(engine, digest)
   if (!found) throw new SandboxUnavailable(`The Docker engine has lost ${name}.`)
   refuseTriggers(name, found.Config.OnBuild ?? [])
