@@ -41,7 +41,7 @@ function resolveArchives(lock: BundleLock | WheelLock): BundleLock | WheelLock {
   return { ...lock, tarballs: lock.only ? lockPrograms(lock) : lockDependencyTree(lock) }
 }
 
-/** Returns the archive of a self-contained program for each architecture. `only` has their names, with `$version`. */
+/** Returns the archives of a self-contained program, one per architecture. `only` lists their packages, with `$version`. */
 function lockPrograms({ only = [], version }: BundleLock): Tarball[] {
   return only.map((spec) => {
     // A scope begins with @ too, so only an @ after the first character separates name and version.

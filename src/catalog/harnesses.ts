@@ -216,7 +216,7 @@ async function requireQuota(tx: Db, workspaceId: string, { digest, unpackedBytes
   throw new Problem(bundlesFull, `A workspace can store at most ${quota}. Remove harnesses that you no longer need.`)
 }
 
-/** Requires that a bundle exists, and marks it as used by a new harness. */
+/** Throws if a bundle does not exist. Otherwise marks it as used, so that the sweep keeps it for the new harness. */
 async function requireBundle({ db, blobs }: BundleDeps, workspaceId: string, digest: string): Promise<void> {
   const blob = await rows.markBundleUsed(db, workspaceId, digest)
   if (isDigest(blob) && (await blobs.find(blob))) return

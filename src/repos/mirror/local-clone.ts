@@ -39,8 +39,9 @@ export async function openClone(folder: string, { signal, branch }: CloneOptions
 }
 
 /**
- * Returns git settings for reading ref names and ids. These commands use no diff, index or remote, so git runs no code of
- * the repository and `safe.directory=*` is safe. `ceiling` requires the folder to be the repository, not inside one.
+ * Returns git settings for commands that read ref names and ids. Such commands use no diff, index or remote, so git runs
+ * no code of the repository and `safe.directory=*` is safe. `ceiling`: the folder must be the repository itself, not a
+ * folder inside it.
  */
 async function toGitLocation(folder: string): Promise<GitLocation> {
   const cwd = await realpath(folder).catch(() => {
@@ -76,7 +77,7 @@ const parseRefs = (lines: string): { id: string; name: string }[] =>
     .map((line) => line.split(' '))
     .map(([id = '', name = '']) => ({ id, name }))
 
-/** Finds the first of some refs that exists. Others of a repository, of which there may be millions, are not read. */
+/** Finds the first of some refs that exists. Does not read the other refs of the repository, which may be millions. */
 async function findFirstRef(git: RunRefCommand, names: readonly string[]) {
   for (const name of names) {
     // A name with wildcards is a pattern, and matches more than itself.
@@ -86,7 +87,7 @@ async function findFirstRef(git: RunRefCommand, names: readonly string[]) {
   return undefined
 }
 
-/** Maximum number of pull requests whose heads are read. They are read in one step, during which nothing else runs. */
+/** Maximum number of pull requests whose heads are read. Parsing them blocks the event loop. */
 const PULL_HEADS_MAX = 50_000
 const PULL_PATTERNS = ['refs/pull', 'refs/remotes/*/pull/*', 'refs/remotes/*/pull/*/head']
 
@@ -105,9 +106,9 @@ async function listPullHeads(git: RunRefCommand): Promise<Map<number, string>> {
 export type ReadableRepository = AsyncDisposable & {
   /** Location and options for running git on this repository. */
   location: GitLocation
-  /** Newest commit of the default branch. Undefined for an empty repository. */
+  /** Newest commit of the branch. Undefined for an empty repository. */
   tip: string | undefined
-  /** Name of the default branch, without `refs/heads/`. */
+  /** Name of the branch that is read, without `refs/heads/`: the default branch, unless another one was chosen. */
   branch: string
   /** True if older history is missing. */
   isShallow: boolean

@@ -47,7 +47,7 @@ export function ConfigurationsPage() {
   )
 }
 
-/** Returns the newest version of each configuration. `all` must begin with the newest version of all. */
+/** Returns the newest version of each configuration. `all` must be sorted, newest first. */
 export const listNewestVersions = (all: readonly ConfigurationSummary[]): ConfigurationSummary[] =>
   all.filter(({ name }, index) => all.findIndex((each) => each.name === name) === index)
 

@@ -24,6 +24,7 @@ type ReleaseDocuments = {
   picks: readonly { id: string; roles: string[] }[]
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
+  /** The release with today's prices, if they were requested, and the settings without such prices. */
   repriced: { release: Release; unconverted: string[] } | undefined
 }
 

@@ -28,6 +28,7 @@ type RepositoryDocuments = {
   selected: LineWithCard
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
+  /** The release with today's prices, if they were requested, and the settings without such prices. */
   repriced: { release: Release; unconverted: string[] } | undefined
 }
 
