@@ -34,6 +34,7 @@ export function listCurrentPrices(source: z.infer<typeof ModelPrice>, today: Dat
     prices: toPrices(prices),
   }))
   const currentIndex = datedPrices.findLastIndex(({ validFrom }) => validFrom === null || new Date(validFrom) <= today)
+  if (currentIndex < 0) return datedPrices
   const [current, ...future] = datedPrices.slice(currentIndex)
   return current ? [{ ...current, validFrom: null }, ...future] : []
 }

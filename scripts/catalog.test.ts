@@ -90,6 +90,19 @@ test('keeps dated prices from today on and ignores prices by the hour', () => {
   ).toBeUndefined()
 })
 
+test('has no current price before the first dated one', () => {
+  const rates = (input: number) => ({ input_mtok: input, output_mtok: 2 })
+  const start = (start_date: string) => ({ type: 'start_date' as const, start_date })
+  const list = [
+    { constraint: start('2027-01-01'), prices: rates(7) },
+    { constraint: start('2028-01-01'), prices: rates(9) },
+  ]
+  expect(listCurrentPrices(list, today)).toEqual([
+    { validFrom: '2027-01-01', prices: { input: 7, output: 2 } },
+    { validFrom: '2028-01-01', prices: { input: 9, output: 2 } },
+  ])
+})
+
 test('treats zero in a plain price list as a missing price', () => {
   expect(convertPlainPrices({ input: 1, output: 2, cacheRead: 0, cacheWrite: 0 })).toEqual({ input: 1, output: 2 })
 })
