@@ -13,8 +13,8 @@ import {
 /** Programs of the tests. */
 export const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
 
-/** Programs that pass on what they read. */
-const PASSING = new Set(['tee', 'cat', 'head', 'tail'])
+/** Programs that print what they read. */
+const FORWARDERS = new Set(['tee', 'cat', 'head', 'tail'])
 /** Programs that show, copy, move or remove a file without searching it. */
 const FILE_COMMANDS = new Set('cat head tail tee ls cp mv rm chmod mkdir touch stat [ test'.split(' '))
 
@@ -54,22 +54,22 @@ const listSubstitutions = (parts: readonly WordPart[]): ShellCommand[][] =>
     return part.kind === 'variable' ? listSubstitutions(part.nested) : []
   })
 
-/** Returns for each command of a list whether it prints output of a test program. */
-function listCarriers(list: readonly ShellCommand[]): boolean[] {
-  const carriers: boolean[] = []
+/** Returns for each command, at its index, whether it prints output of a test program. */
+function markOutputPrinters(list: readonly ShellCommand[]): boolean[] {
+  const printsAt: boolean[] = []
   for (const [at, command] of list.entries()) {
-    const isFed = list[at - 1]?.isPiped === true && carriers[at - 1] === true
-    const group = command.groupLength === undefined ? [] : carriers.slice(at - command.groupLength, at)
+    const isFed = list[at - 1]?.isPiped === true && printsAt[at - 1] === true
+    const group = command.groupLength === undefined ? [] : printsAt.slice(at - command.groupLength, at)
     const name = commandName(command)
-    carriers.push(VERIFIER_PROGRAM.test(name) || (isFed && PASSING.has(name)) || group.includes(true))
+    printsAt.push(VERIFIER_PROGRAM.test(name) || (isFed && FORWARDERS.has(name)) || group.includes(true))
   }
-  return carriers
+  return printsAt
 }
 
 function collectOutput(trust: ScriptTrust, list: readonly ShellCommand[], output: ProgramOutput): void {
-  const carriers = listCarriers(list)
+  const printsAt = markOutputPrinters(list)
   for (const [at, command] of list.entries()) {
-    const paths = listWrittenPaths(trust, command, carriers[at] === true, output)
+    const paths = listWrittenPaths(trust, command, printsAt[at] === true, output)
     const added = paths.filter((path) => OUTPUT_PATH.test(path) && !output.files.has(path))
     for (const path of added) output.files.set(path, command)
     for (const word of toCall(command.words).assignments) collectVariable(word, output.variables)
@@ -80,7 +80,7 @@ function collectOutput(trust: ScriptTrust, list: readonly ShellCommand[], output
 function listWrittenPaths(
   trust: ScriptTrust,
   command: ShellCommand,
-  isCarrier: boolean,
+  isPrinter: boolean,
   { files }: ProgramOutput,
 ): string[] {
   const name = commandName(command)
@@ -90,7 +90,7 @@ function listWrittenPaths(
     .map(({ target }) => trust.resolve(target) ?? '')
   // Reports, such as --junitxml=/logs/verifier/report.xml.
   if (VERIFIER_PROGRAM.test(name)) return [...redirected, ...texts.map((text) => text.replace(/^--?[\w-]+=/, ''))]
-  if (isCarrier) return [...redirected, ...(name === 'tee' ? texts : [])]
+  if (isPrinter) return [...redirected, ...(name === 'tee' ? texts : [])]
   if (name === 'exec' && texts.length === 0) return redirected
   return /^(?:cp|mv)$/.test(name) && texts.some((text) => files.has(text)) ? texts.slice(-1) : []
 }
@@ -103,7 +103,7 @@ function collectVariable(assignment: ShellWord, variables: Set<string>): void {
 const OUTPUT_PATH = /^\/(?:logs|tmp)\/./
 
 const printsOutput = (word: ShellWord): boolean =>
-  listSubstitutions(word).some((commands) => listCarriers(commands).includes(true))
+  listSubstitutions(word).some((commands) => markOutputPrinters(commands).includes(true))
 
 const mentions = (parts: readonly WordPart[], names: ReadonlySet<string>): boolean =>
   parts.some((part) => part.kind === 'variable' && names.has(part.name))
@@ -114,11 +114,11 @@ function searchesOutput(
   output: ProgramOutput,
   isCaptured: boolean,
 ): boolean {
-  const carriers = listCarriers(list)
+  const printsAt = markOutputPrinters(list)
   return list.some((command, at) => {
     const next = list[at + 1]
-    const isSearched = command.isPiped && next !== undefined && !PASSING.has(commandName(next))
-    if (carriers[at] && isSearched) return true
+    const isSearched = command.isPiped && next !== undefined && !FORWARDERS.has(commandName(next))
+    if (printsAt[at] && isSearched) return true
     return readsFile(trust, command, output, isSearched || isCaptured) || searchesVariable(command, output, isSearched)
   })
 }
@@ -131,7 +131,7 @@ function readsFile(trust: ScriptTrust, command: ShellCommand, { files }: Program
   }
   if (redirects.some(({ operator, target }) => operator === '<' && isForeign(target))) return true
   const name = commandName(command)
-  const onlyKeepsFile = FILE_COMMANDS.has(name) && !(isRead && PASSING.has(name))
+  const onlyKeepsFile = FILE_COMMANDS.has(name) && !(isRead && FORWARDERS.has(name))
   return !onlyKeepsFile && toCall(words).args.some(isForeign)
 }
 
