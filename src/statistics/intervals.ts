@@ -20,7 +20,7 @@ export function computeWilsonInterval({
   if (tasks < TASKS_MIN) return undefined
   const varianceOfMean = adjustVariance(variance / tasks, mean, tasks)
   const effectiveSize = variance === 0 ? tasks : clamp((mean * (1 - mean)) / varianceOfMean, 1, trials)
-  const size = effectiveSize * (Z_95 / studentT(tasks - 1)) ** 2
+  const size = effectiveSize * (Z_95 / approximateQuantile(tasks - 1)) ** 2
   const centre = (mean + Z_95 ** 2 / (2 * size)) / (1 + Z_95 ** 2 / size)
   const half = (Z_95 * Math.sqrt((mean * (1 - mean)) / size + Z_95 ** 2 / (4 * size ** 2))) / (1 + Z_95 ** 2 / size)
   return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) }
@@ -30,20 +30,20 @@ export function computeWilsonInterval({
 const PRIOR_TASKS = 0.5
 
 /**
- * Shrinks the variance of the mean towards its maximum when few tasks differ from the majority and it is poorly
- * estimated.
+ * Raises the variance of the mean towards its maximum if few tasks differ from the majority, because the estimate of the
+ * variance is then poor.
  */
 function adjustVariance(varianceOfMean: number, mean: number, tasks: number): number {
   const maximum = (mean * (1 - mean)) / tasks
   const minorityTasks = tasks * Math.min(mean, 1 - mean)
-  const shrunk = (minorityTasks * varianceOfMean + PRIOR_TASKS * maximum) / (minorityTasks + PRIOR_TASKS)
-  return Math.max(varianceOfMean, shrunk)
+  const raised = (minorityTasks * varianceOfMean + PRIOR_TASKS * maximum) / (minorityTasks + PRIOR_TASKS)
+  return Math.max(varianceOfMean, raised)
 }
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value))
 
-/** Returns the 97.5 % quantile of Student's t by the Cornish-Fisher expansion; accurate to 0.01 from four degrees of freedom. */
-function studentT(degrees: number): number {
+/** Approximates the 97.5 % quantile of Student's t by the Cornish-Fisher expansion, to 0.01 from four degrees of freedom. */
+function approximateQuantile(degrees: number): number {
   const z3 = (Z_95 ** 3 + Z_95) / 4
   const z5 = (5 * Z_95 ** 5 + 16 * Z_95 ** 3 + 3 * Z_95) / 96
   const z7 = (3 * Z_95 ** 7 + 19 * Z_95 ** 5 + 17 * Z_95 ** 3 - 15 * Z_95) / 384
