@@ -70,11 +70,11 @@ type PlainPrices = { input: number; output: number; cacheRead: number; cacheWrit
 export function convertPlainPrices(
   cost: PlainPrices & { tiers?: (PlainPrices & { inputTokensAbove: number })[] | undefined },
 ): Prices {
-  const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...toRates(tier) }))
-  return { ...toRates(cost), tiers }
+  const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...toPlainRates(tier) }))
+  return { ...toPlainRates(cost), tiers }
 }
 
-const toRates = ({ input, output, cacheRead, cacheWrite }: PlainPrices) => ({
+const toPlainRates = ({ input, output, cacheRead, cacheWrite }: PlainPrices) => ({
   input,
   output,
   cacheRead: cacheRead > 0 ? cacheRead : undefined,

@@ -95,16 +95,16 @@ type CompletedValidation = Exclude<ValidationOutcome, { kind: 'unavailable' }>
 
 /** Returns the result of a task. The evidence of the safety check stays. */
 function toVerdict(safetyEvidence: TaskEvidence, validation: CompletedValidation) {
-  const evidence = { ...safetyEvidence, calibration: parseCalibration(validation.calibration) }
+  const evidence = { ...safetyEvidence, calibration: toDisplayedCalibration(validation.calibration) }
   const rejection = validation.kind === 'rejected' ? validation.rejection : null
   return { rejection, evidence, concerns: listConcerns(evidence) }
 }
 
 /** Selects the displayed part of the evidence. */
-const parseCalibration = (calibration: TaskCalibration): TaskCalibration =>
+const toDisplayedCalibration = (calibration: TaskCalibration): TaskCalibration =>
   TaskEvidence.shape.calibration.unwrap().parse(calibration)
 
-/** Runs the validator on an unpacked copy of the task. A failure while the disk is full is not the task's. */
+/** Runs the validator on an unpacked copy of the task. A failure while the disk is full does not reject the task. */
 export async function runValidator(
   deps: RunValidatorDeps,
   sandbox: string,

@@ -101,7 +101,7 @@ type ModelPost = {
   assemble: ClientProtocol['assemble']
 }
 
-/** Sends a request. A call may last as long as its answer grows. */
+/** Sends a request. There is no timeout while the answer grows. */
 async function post(
   url: string,
   { headers, body, signal, silenceMs, dispatcher, assemble }: ModelPost,
