@@ -32,14 +32,14 @@ export function AddTasksCard() {
 }
 
 const DIFFICULTIES = ['easy', 'medium', 'hard'] as const
-/** Number of tasks to create, by difficulty. */
-type TaskCounts = Record<(typeof DIFFICULTIES)[number], number>
+/** Number of candidates that tasks are created from, by difficulty. */
+type CandidateCounts = Record<(typeof DIFFICULTIES)[number], number>
 
-const TASKS_MAX = 300
+const CANDIDATES_MAX = 300
 
 function CreateForm({ options }: { options: GenerationOptions }) {
   const { owner, name } = useParams({ from: ROUTE })
-  const [counts, setCounts] = useState<TaskCounts>({ easy: 5, medium: 0, hard: 0 })
+  const [counts, setCounts] = useState<CandidateCounts>({ easy: 5, medium: 0, hard: 0 })
   const [budget, setBudget] = useState('')
   const create = useChange(createBatch, { invalidates: [listBatches] })
   const { defaults } = options
@@ -67,7 +67,7 @@ function CreateForm({ options }: { options: GenerationOptions }) {
             <input
               type="number"
               min="0"
-              max={TASKS_MAX}
+              max={CANDIDATES_MAX}
               required
               value={counts[difficulty]}
               onChange={({ target }) => setCounts({ ...counts, [difficulty]: Number(target.value) })}
