@@ -100,7 +100,7 @@ function toResult(content: RewardFile, read: (text: string) => Rewards | RewardR
   const rewards = text === undefined ? 'not_utf8' : read(text)
   if (typeof rewards === 'string') return refuse(file, rewards, MESSAGES[rewards] ?? 'The file cannot be read.')
   if (rewards.some(([, value]) => Math.abs(value) > REWARD_MAX)) {
-    return refuse(file, 'out_of_range', `A reward must be at most ${REWARD_MAX}.`)
+    return refuse(file, 'out_of_range', `A reward must be between -${REWARD_MAX} and ${REWARD_MAX}.`)
   }
   const reward = (rewards.find(([key]) => key === MAIN_KEY) ?? (rewards.length === 1 ? rewards[0] : undefined))?.[1]
   return {
