@@ -17,7 +17,9 @@ const run = promisify(execFile)
 const TASKS = 5
 const ATTEMPTS = 10
 const TRIALS = TASKS * 2 * ATTEMPTS
-const SLOTS_PER_WORKER = 10
+const SLOTS_PER_WORKER = 15
+/** Small enough that the memory of one machine does not leave slots empty. */
+const TASK_MEMORY_MB = 256
 const IDLE_SECONDS = 30
 
 /** Constants of docs/scaling.md. */
@@ -36,6 +38,7 @@ async function measureLoad(kubeconfig: string): Promise<MeasureRow[]> {
   await using fleet = await startParts(postgresFolder() ?? '', TASKS, {
     name: 'kubernetes',
     sample: 'inventory-on-a-prebuilt-image',
+    memoryMb: TASK_MEMORY_MB,
     environment: {
       ASSAY_SANDBOXES: 'kubernetes',
       ASSAY_KUBERNETES: settings,

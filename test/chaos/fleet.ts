@@ -13,7 +13,7 @@ import { type Supervised, supervise } from './supervised.ts'
 export type KillTarget = { kind: string; kill(): Promise<void> }
 
 /** Sandbox in which the trials run, with the settings that it needs and a sample task that it supports. */
-type FleetSandbox = { name: string; sample: string; environment: ConfigEnvironment }
+type FleetSandbox = { name: string; sample: string; memoryMb?: number; environment: ConfigEnvironment }
 
 const LOCAL: FleetSandbox = {
   name: 'local',
@@ -97,7 +97,7 @@ export async function startServe(tasks: number): Promise<Fleet> {
 async function makePlace(undo: AsyncDisposableStack, tasks: number, sandbox: FleetSandbox) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
   undo.defer(async () => rmSync(folder, { recursive: true, force: true }))
-  writeDataset(join(folder, 'registry'), tasks, sandbox.sample)
+  writeDataset(join(folder, 'registry'), tasks, sandbox.sample, sandbox.memoryMb)
   const key = newKey()
   const port = await freePort()
   const dataFolder = join(folder, 'data')
