@@ -18,8 +18,8 @@ type LaunchStrategy = {
 
 export type ChosenLaunch = { strategy: LaunchStrategy; binaries: Binaries }
 
-/** Timeout of a command. Enough for initdb on a slow disk. */
-const RUN_TIMEOUT_MS = 60_000
+/** Timeout of a command. An emulated machine takes minutes for initdb. */
+const RUN_TIMEOUT_MS = 300_000
 
 /**
  * Returns the first strategy with which PostgreSQL runs. Throws `PostgresUnavailable` with the reason of each that
@@ -122,7 +122,10 @@ export async function runCommand(
   const command = buildCommandLine(strategy, file, args)
   return new Promise((resolve) => {
     execFile(command.file, command.args, { ...command.options, timeout: RUN_TIMEOUT_MS }, (error, stdout, stderr) => {
-      resolve({ failed: error !== null, output: stderr.trim() || stdout.trim() || (error?.message ?? '') })
+      const output = stderr.trim() || stdout.trim() || (error?.message ?? '')
+      // Only the timeout and output that is too long end the program here.
+      const suffix = error?.killed ? `\nIt was ended, after at most ${RUN_TIMEOUT_MS / 1000} seconds.` : ''
+      resolve({ failed: error !== null, output: `${output}${suffix}` })
     })
   })
 }
