@@ -6,7 +6,7 @@ import type { BaseFilesystem, Mount, SandboxUpload } from '../sandboxes/sandbox.
 import type { StepContext } from './step-context.ts'
 import { packPath } from './tar.ts'
 
-/** Users who may enter a staged folder. */
+/** Users who may enter staged folders. */
 type StagedReaders = 'all' | 'root'
 
 /**
@@ -21,17 +21,20 @@ export async function stageFolders(
 ): Promise<string> {
   await mkdir(target, { recursive: true })
   for (const folder of folders) await cp(join(taskFolder, folder), target, { recursive: true, verbatimSymlinks: true })
-  await makeReadable(target)
-  if (readers === 'root') await chmod(target, 0o700)
+  await makeReadable(target, readers)
   return target
 }
 
-async function makeReadable(path: string): Promise<void> {
+/**
+ * Lets users read files and enter folders. With the readers `root`, files stay readable for programs that get them as open
+ * files, but no other user can enter a folder, not even one that is their current directory.
+ */
+async function makeReadable(path: string, readers: StagedReaders = 'all'): Promise<void> {
   const stats = await lstat(path)
   if (stats.isSymbolicLink()) return
-  await chmod(path, 0o755)
+  await chmod(path, stats.isDirectory() && readers === 'root' ? 0o700 : 0o755)
   if (!stats.isDirectory()) return
-  for (const name of await readdir(path)) await makeReadable(join(path, name))
+  for (const name of await readdir(path)) await makeReadable(join(path, name), readers)
 }
 
 /** Lists the named volumes that are mounted more than once, or by `main`, which has a sandbox for each phase. */

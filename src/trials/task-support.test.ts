@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
-import { IMAGE, writeTask } from '../../test/support/trials/trial-runner.ts'
+import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { createCommandHarness, nop, oracle } from '../harnesses/reference.ts'
@@ -47,6 +47,22 @@ inSandboxes(({ runner, share, isFull }) => {
       state: 'failed',
       reward: 0,
     })
+  })
+
+  test('grader: a program of the submission whose current directory is a folder of the tests cannot read it', async () => {
+    const task = writeTask(join(runner.folder, 'inner'), {
+      'task.toml': taskToml({ end: '[metadata.assay]\ngrader = true' }),
+      'solution/solve.sh': `#!/bin/bash\nprintf '#!/bin/bash\\ntr a-z A-Z < /dev/stdin\\n' > /app/run && chmod 755 /app/run\n`,
+      'tests/cases/in.txt': 'hello\n',
+      'tests/cases/out.txt': 'HELLO\n',
+      'tests/test.sh': `#!/bin/bash
+cd /tests/cases && setpriv --reuid=65534 --clear-groups -- /app/run < in.txt > /tmp/said
+cmp -s /tmp/said out.txt; echo $((1 - $?)) > /logs/verifier/reward.txt
+`,
+    })
+    expect(await runner.run(task, oracle, 'grader')).toMatchObject({ state: 'passed' })
+    const reader = createCommandHarness("printf '#!/bin/bash\\ncat out.txt\\n' > /app/run; chmod 755 /app/run")
+    expect(await runner.run(task, reader, 'grader')).toMatchObject({ state: 'failed', reward: 0 })
   })
 
   test('mode grader requires the promise of the task', async () => {
