@@ -15,7 +15,7 @@ import type { TrialRequest } from './trial-request.ts'
 import type { VerifierStrength } from './verifier-strength.ts'
 
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
-export const CALIBRATION_RULES_VERSION = 14
+export const CALIBRATION_RULES_VERSION = 15
 
 /** `declared`: the network that the task declares, if any. `required`: public access, which the task does not declare. */
 type NetworkNeed = 'declared' | 'required'

@@ -106,6 +106,37 @@ test.each([
     `${DROP} /app/run < /dev/null > /tmp/out\n/bin/echo 42 | cmp -s - /tmp/out`,
     'does not end',
   ],
+  [
+    'expected values in the folder of logs',
+    `cp /tests/cases /logs/want\n${DROP} /app/run < /dev/null > /tmp/out\n${KILL}`,
+    'writes to /logs/want, which programs of the submission can read',
+  ],
+  [
+    'a folder of its own that everybody may enter',
+    `dir=$(mktemp -d)\nchmod 755 "$dir"\nsort /tests/cases > "$dir/want"\n${DROP} /app/run < /dev/null > "$dir/out"\n${KILL}`,
+    'calls chmod',
+  ],
+  ['a reward that everybody may write', `chmod -R a+rwX /logs/verifier\n${COMPARE}`, 'calls chmod'],
+  [
+    'inputs whose names say what is expected',
+    `for file in /tests/bad/*; do ${DROP} /app/run < "$file" > /dev/null 2>&1 && exit 1; done\n${KILL}`,
+    'tells a program of the submission the name of its input',
+  ],
+  [
+    'such inputs in a function',
+    `run() { ${DROP} "$@"; }\nif run /app/run < /tests/good.json && ! run /app/run < /tests/bad.json; then reward=1; fi\n${KILL}`,
+    'tells a program of the submission the name of its input',
+  ],
+  [
+    'expected output of a program that the submission can end',
+    `dir=$(mktemp -d)\n${DROP} /app/run < /dev/null > "$dir/got"\n${DROP} factor 12 < /dev/null > "$dir/want"\n${KILL}\ncmp -s "$dir/got" "$dir/want" && reward=1`,
+    'compares outputs of programs of the submission with each other',
+  ],
+  [
+    'such outputs in variables',
+    `got=$(${DROP} /app/run < /dev/null)\nwant=$(${DROP} factor 12 < /dev/null)\n[ "$got" = "$want" ] && reward=1`,
+    'compares outputs of programs of the submission with each other',
+  ],
 ])('a grader with %s is weak', async (_, lines, reason) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'weak', reason: expect.stringContaining(reason) })
 })
@@ -123,6 +154,20 @@ test.each([
     'a file that a program of the submission reads for it',
     `${DROP} cat /app/out < /dev/null > /tmp/out\n${KILL}\ncmp -s /tmp/out /tests/cases && reward=1`,
   ],
+  [
+    'its inputs through a pipe',
+    `for n in 1 2; do cat "/tests/bad/$n" | ${DROP} /app/run > /dev/null 2>&1 && exit 1; done\n${KILL}`,
+  ],
+  [
+    'an input for each named output',
+    `run() { ${DROP} /app/run < "$1"; }\nout=$(mktemp)\nfor n in 1 2; do run "/tests/$n.in" > "$out"; ${KILL}; cmp -s "$out" "/tests/$n.out" || exit 1; done`,
+  ],
+  ['a captured output', `got=$(${DROP} /app/run < /tests/in)\n${KILL}\n[ "$got" = 42 ] && reward=1`],
+  [
+    'an output for each named input',
+    `dir=$(mktemp -d)\nfor n in 1 2; do ${DROP} /app/run < "/tests/$n.in" > "$dir/$n"; ${KILL}; cmp -s "$dir/$n" "/tests/$n.out" || exit 1; done`,
+  ],
+  ['a private mode', `dir=$(mktemp -d)\nchmod 700 "$dir"\nmkdir -p /tmp/work\nchmod 777 /tmp/work\nwant=1\n${COMPARE}`],
   ['harmless settings', `export LC_ALL=C MODE=fast\nwant=42\n${COMPARE}`],
 ])('a grader with %s is strong', async (_, lines) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'strong' })

@@ -1,3 +1,4 @@
+import { checkSubmittedOutputs } from './shell-grader-outputs.ts'
 import { listCommandLists } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
 import {
@@ -38,6 +39,8 @@ export function checkGrader(script: GraderScript, commands: readonly ShellComman
     return 'runs a program of the submission with the input that it reads itself'
   const shared = lists.flatMap((list) => list.flatMap((_, at) => listSharedPaths(script, list, at)))[0]
   if (shared !== undefined) return `writes to ${shared.slice(0, 60)}, which programs of the submission can read`
+  const opened = all.find((command) => opensFolder(script, command))
+  if (opened) return 'calls chmod, which lets programs of the submission into a folder of the script'
   const leak = findGraderLeak(script, commands)
   if (leak !== undefined) return leak
   const isKilling = [...all, ...[...listCommandLists(script.others)].flatMap(({ list }) => list)].some(killsAll)
@@ -76,7 +79,7 @@ const inheritsInput = (list: readonly ShellCommand[], at: number): boolean => {
   return command !== undefined && runsSetpriv(command) && !readsFile(command) && list[at - 1]?.isPiped !== true
 }
 
-/** Lists the paths below /tmp to which a command writes something else than output of the submission. */
+/** Lists the paths that all users can read to which a command writes something else than output of the submission. */
 function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at: number): string[] {
   const command = list[at]
   if (command === undefined) return []
@@ -89,7 +92,21 @@ function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at
   const operands = /^(?:cp|mv|tee)$/.test(name) ? toCall(command.words).args : []
   const isFed = name === 'tee' && at > 0 && list.slice(at - 1, at).some((each) => printsSubmission(script, each))
   const copied = isFed ? [] : operands.slice(name === 'tee' ? 0 : -1).flatMap((word) => script.resolve(word) ?? [])
-  return [...redirected, ...copied].filter((path) => /^\/tmp(?:\/|$)/.test(path) && !path.startsWith(MKTEMP_PATH))
+  return [...redirected, ...copied].filter((path) => /^\/(?:tmp|logs)(?:\/|$)/.test(path) && !PRIVATE_PATH.test(path))
+}
+
+/** Folders that only root can enter. */
+const PRIVATE_PATH = new RegExp(`^(?:${MKTEMP_PATH}|/logs/verifier/|/dev/)`)
+/** Modes and changes that give no rights to other users. */
+const PRIVATE_MODE = /^(?:0?[0-7]00|u[-+=][rwxX]*|(?:g|o|go|og)-[rwxX]+)$/
+
+/** Returns true for `chmod` that gives other users access to anything but a folder in /tmp, which they have anyway. */
+function opensFolder({ resolve }: GraderScript, command: ShellCommand): boolean {
+  if (commandName(command) !== 'chmod') return false
+  const [mode = [], ...paths] = toCall(command.words).args.filter((word) => !/^-\w*R/.test(plainText(word) ?? ''))
+  const isShared = (path = ''): boolean =>
+    path.startsWith('/tmp/') && !path.startsWith(MKTEMP_PATH) && !path.includes('..')
+  return !PRIVATE_MODE.test(plainText(mode) ?? '') && !paths.every((word) => isShared(resolve(word)))
 }
 
 /** Returns true if a command runs a program of the submission, directly or in a function. */
@@ -105,7 +122,8 @@ const killsAll = ({ words }: ShellCommand): boolean =>
  * only the grader may read.
  */
 function findGraderLeak(script: GraderScript, commands: readonly ShellCommand[]): string | undefined {
-  const lists = [...listCommandLists(commands)].map(({ list }) => list)
+  const listed = [...listCommandLists(commands)]
+  const lists = listed.map(({ list }) => list)
   const all = lists.flat()
   const runners = listSubmissionRunners(script)
   const runsSubmission = (command: ShellCommand): boolean => runners.has(commandName(command))
@@ -114,6 +132,7 @@ function findGraderLeak(script: GraderScript, commands: readonly ShellCommand[])
     findInheritedName(script, all, compared) ??
     findPassedName(all.filter(runsSubmission), compared) ??
     findPassedFile(script, lists, runsSubmission) ??
+    checkSubmittedOutputs(script, listed, runsSubmission) ??
     findReplaceableFile(
       script,
       all.filter((command) => !runsSubmission(command)),

@@ -39,7 +39,7 @@ undo
 `
 
 /** Creates a cheat that has copies of the files that the reference solution wrote, after its work was undone. */
-const createUndoneSolutionCheat = (cheat: Pick<Cheat, 'id' | 'what'>, script: string): Cheat => ({
+export const createUndoneSolutionCheat = (cheat: Pick<Cheat, 'id' | 'what'>, script: string): Cheat => ({
   ...cheat,
   usesSolution: true,
   script: `${SHELL_FUNCTIONS}${SOLVE_AND_UNDO}${script}`,
@@ -159,6 +159,23 @@ esac`,
 export const oneKey = createAlteredAnswersCheat(
   { id: 'one-key', what: 'Answers in JSON have only one of their keys, for tests that check the keys that they find.' },
   `case $1 in *.json) ${renderKeepOne(1)} ;; *) cat "$1" ;; esac`,
+  { needsAll: true },
+)
+
+export const copiedInputs = createAlteredAnswersCheat(
+  {
+    id: 'copied-inputs',
+    what: 'Answers are copies of the inputs that are most like them, for tests that do not notice what was not done.',
+  },
+  `[ -n "$inputs" ] || inputs=$(sources '*.txt' '*.json' '*.csv' '*.tsv' '*.yaml' '*.yml' '*.xml' '*.md' '*.log' '*.dat' '*.conf')
+best= most=-1
+for input in $inputs; do
+  [ "$PWD/\${input#./}" != "\${1#"$right"}" ] || continue
+  like=$(awk 'FNR == NR { line[$0]; next } $0 in line { n += 2 } END { print n + 0 }' "$1" "$input")
+  [ "\${input##*.}" != "\${1##*.}" ] || like=$((like + 1))
+  [ "$like" -le "$most" ] || { most=$like best=$input; }
+done
+cat "\${best:-$1}"`,
   { needsAll: true },
 )
 

@@ -7,6 +7,7 @@ import {
   blankedFiles,
   changedInputs,
   commentedSolution,
+  copiedInputs,
   emptyFolders,
   firstEntry,
   oneEntry,
@@ -14,6 +15,7 @@ import {
   oneKey,
   removedFiles,
 } from './altered-solutions.ts'
+import { constantDatabases, crowdedDatabases, hollowArchives } from './binary-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
 import { codeTakeOver, dataTakeOver, TAKE_OVER } from './take-over-code.ts'
@@ -21,6 +23,7 @@ import { configTakeOver } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
+  countedAnswers,
   crowdedAnswers,
   emptyAnswers,
   everythingAnswers,
@@ -30,8 +33,10 @@ import {
   largeAnswers,
   notANumber,
   numberlessAnswers,
+  rewardAnswers,
   sameFormAnswers,
   unknownKeys,
+  wideAnswers,
 } from './wrong-answers.ts'
 
 let folder: string
@@ -116,6 +121,8 @@ test('answers that careless comparisons accept have the names and keys of the in
   expect(run(notANumber.script, instruction)).toBe(0)
   expect(read()).toEqual(['{"count": NaN, "mean": NaN, "value": NaN}\n', 'nan\n'])
   expect(run(notANumber.script, 'Make it faster.')).toBe(77)
+  expect(run(rewardAnswers.script, instruction)).toBe(0)
+  expect(read()).toEqual(['{"reward": 1}\n', 'reward: 1\n'])
 })
 
 test('answers with everything have the words of the task and numbers, but nothing of the solution', () => {
@@ -221,6 +228,61 @@ describe('cheats that run the reference solution', () => {
     const infinite = Number.POSITIVE_INFINITY
     expect(JSON.parse(read('out.json'))).toEqual({ mean: infinite, n: infinite, day: 'Xxx 1' })
     expect(read('out.txt')).toBe('total = 1e999')
+  })
+
+  test('replace numbers by very small and very large ones in turn', () => {
+    const script = `echo '{"p95": [4.1, 6.3], "low": -3, "t": "5"}' > out.json; printf 'a1,b\\n-2.5,7\\n' > out.csv; echo '4.1 6.3' > out.txt`
+    expect(solveWith(wideAnswers, script, ['out.csv', 'out.json', 'out.txt'])).toBe(0)
+    const [least, most] = [-999999999, 999999999]
+    expect(JSON.parse(read('out.json'))).toEqual({ p95: [least, most], low: least, t: '5' })
+    expect([read('out.csv'), read('out.txt')]).toEqual([`a1,b\n${least},${most}`, `${least} ${most}`])
+  })
+
+  test('count the values of each key and column', () => {
+    const script = `echo '[{"id": 70, "n": "b c"}, {"id": 81, "n": "d"}]' > out.json; printf 'k,v\\na,5\\nb,9\\n' > out.csv; printf '31\\n44\\n' > out.txt`
+    expect(solveWith(countedAnswers, script, ['out.csv', 'out.json', 'out.txt'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual([
+      { id: 1, n: 'x001' },
+      { id: 2, n: 'x002' },
+    ])
+    expect([read('out.csv'), read('out.txt')]).toEqual(['k,v\nx001,1\nx002,2', '1\n2'])
+  })
+
+  test('copy the input that is most like the answer', () => {
+    writeFileSync(join(folder, 'a.txt'), 'x\n')
+    writeFileSync(join(folder, 'log.txt'), 'b\na\nb\n')
+    writeFileSync(join(folder, 'in.json'), '{ "a": 1 }\n')
+    const script = `sort -u log.txt > out.txt; echo '{"a":1}' > out.json`
+    expect(solveWith(copiedInputs, script, ['out.json', 'out.txt'])).toBe(0)
+    expect([read('out.txt'), read('out.json')]).toEqual(['b\na\nb', '{ "a": 1 }'])
+    expect(solveWith(copiedInputs, 'cp log.txt out.txt', ['out.txt'])).toBe(77)
+  })
+
+  const python = (lines: string) => `python3 - << 'P'\n${lines}\nP\n`
+  const print = (lines: string): string =>
+    spawnSync('python3', ['-c', lines], { cwd: folder, encoding: 'utf8' }).stdout.trim()
+
+  test('empty the files in archives', () => {
+    const script = `echo text > a.txt; tar -czf out.tar.gz a.txt; rm a.txt\n${python('import zipfile\nz = zipfile.ZipFile("out.zip", "w")\nz.writestr("b", "text")\nz.close()')}`
+    expect(solveWith(hollowArchives, script, ['out.tar.gz', 'out.zip'])).toBe(0)
+    const list =
+      'import tarfile, zipfile\nprint([(m.name, m.size) for m in tarfile.open("out.tar.gz")], [(i.filename, i.file_size) for i in zipfile.ZipFile("out.zip").infolist()])'
+    expect(print(list)).toBe("[('a.txt', 0)] [('b', 0)]")
+    expect(solveWith(hollowArchives, 'head -c 5000 /dev/zero > out.bin', ['out.bin'])).toBe(77)
+  })
+
+  test('replace the values of databases, and put rows among others', () => {
+    const script = python(
+      'import sqlite3\ndb = sqlite3.connect("out.db")\ndb.execute("create table t (k text, n integer)")\ndb.executemany("insert into t values (?, ?)", [("a", 17), ("b", 4)])\ndb.commit()',
+    )
+    const rows = 'import sqlite3\nprint(sqlite3.connect("out.db").execute("select * from t").fetchall())'
+    expect(solveWith(constantDatabases, script, ['out.db'])).toBe(0)
+    expect(print(rows)).toBe("[('x', 1), ('x', 1)]")
+    rmSync(join(folder, 'out.db'))
+    expect(solveWith(crowdedDatabases, script, ['out.db'])).toBe(0)
+    expect(print(rows)).toContain("('a', 17), ('b', 4), ('a', 28), ('b', 5), ")
+    rmSync(join(folder, 'out.db'))
+    expect(solveWith(crowdedDatabases, 'head -c 5000 /dev/zero > out.bin', ['out.bin'])).toBe(77)
   })
 
   test('replace the keys of answers, and remove their values', () => {

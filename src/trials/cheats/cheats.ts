@@ -2,6 +2,7 @@ import {
   blankedFiles,
   changedInputs,
   commentedSolution,
+  copiedInputs,
   emptyFolders,
   firstEntry,
   oneEntry,
@@ -9,6 +10,7 @@ import {
   oneKey,
   removedFiles,
 } from './altered-solutions.ts'
+import { constantDatabases, crowdedDatabases, hollowArchives } from './binary-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
@@ -31,6 +33,7 @@ import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
+  countedAnswers,
   crowdedAnswers,
   emptyAnswers,
   emptyLists,
@@ -42,8 +45,10 @@ import {
   largeAnswers,
   notANumber,
   numberlessAnswers,
+  rewardAnswers,
   sameFormAnswers,
   unknownKeys,
+  wideAnswers,
   wordAnswers,
 } from './wrong-answers.ts'
 
@@ -80,6 +85,7 @@ export const cheats: readonly Cheat[] = [
   folderAnswers,
   everythingAnswers,
   everythingLists,
+  rewardAnswers,
   hollowAnswers,
   bareAnswers,
   numberlessAnswers,
@@ -87,6 +93,8 @@ export const cheats: readonly Cheat[] = [
   sameFormAnswers,
   largeAnswers,
   infiniteAnswers,
+  wideAnswers,
+  countedAnswers,
   unknownKeys,
   crowdedAnswers,
   oneEntry,
@@ -94,8 +102,12 @@ export const cheats: readonly Cheat[] = [
   oneKey,
   commentedSolution,
   blankedFiles,
+  hollowArchives,
+  constantDatabases,
+  crowdedDatabases,
   removedFiles,
   emptyFolders,
   oneFile,
+  copiedInputs,
   changedInputs,
 ]

@@ -99,6 +99,18 @@ case $1 in
 esac`,
 )
 
+export const rewardAnswers = createAnswerCheat(
+  {
+    id: 'reward-answers',
+    what: 'Every answer has an entry called reward, for tests that write a reward for each entry that they find.',
+  },
+  String.raw`case $1 in
+  *.json) echo '{"reward": 1}' ;;
+  *.csv | *.tsv) printf 'name,score\nreward,1\n' ;;
+  *) echo 'reward: 1' ;;
+esac > "$1"`,
+)
+
 export const everythingLists = createAnswerCheat(
   { id: 'everything-lists', what: 'Every value in JSON is a list of all words of the task and many numbers.' },
   `case $answers in *.json*) ;; *) exit ${DOES_NOT_APPLY} ;; esac
@@ -219,6 +231,64 @@ export const infiniteAnswers = createAlteredAnswersCheat(
     what: 'Answers have their keys and columns, and every number in them is infinite, for tolerances that grow with the answer.',
   },
   replaceValues(INFINITE_NUMBERS, `${LETTERS} ${INFINITE_NUMBERS}`),
+)
+
+/** Shell that puts each string in JSON on its own line. Keys end with a colon. */
+const SPLIT_STRINGS = String.raw`tr '\n' ' ' | sed -E 's/"([^"\\]|\\.)*" *:?/\n&\n/g'`
+/** Regular expression of awk for a number. */
+const AWK_NUMBER = '/-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?/'
+
+/** Function of awk that replaces every number of a text by what `next_number()` returns. */
+const RENUMBER = `
+function renumber(text, out) {
+  while (match(text, ${AWK_NUMBER})) {
+    out = out substr(text, 1, RSTART - 1) next_number()
+    text = substr(text, RSTART + RLENGTH)
+  }
+  return out text
+}`
+
+export const wideAnswers = createAlteredAnswersCheat(
+  {
+    id: 'wide-answers',
+    what: 'The numbers of answers are very small and very large in turn, for intervals that only have to contain a value.',
+  },
+  String.raw`wide='${RENUMBER}
+function next_number() { return n++ % 2 ? "999999999" : "-999999999" }
+FNR == 1 && header || /^"/ { print; next }
+{ print renumber($0) }'
+case $1 in
+  *.json) ${SPLIT_STRINGS} < "$1" | awk "$wide" | tr -d '\n' ;;
+  *.csv | *.tsv) awk -v header=1 "$wide" "$1" ;;
+  *) awk "$wide" "$1" ;;
+esac`,
+)
+
+export const countedAnswers = createAlteredAnswersCheat(
+  {
+    id: 'counted-answers',
+    what: 'The numbers and texts of each key and column are counted from one, for tests that want distinct and sorted values.',
+  },
+  String.raw`counted='${RENUMBER}
+function next_number() { return ++count[key] }
+function text() { return sprintf("x%03d", ++count[key]) }'
+case $1 in
+  *.json)
+    ${SPLIT_STRINGS} < "$1" | awk "$counted"'
+/^".*: *$/ { key = $0; print; next }
+/^"/ { print "\"" text() "\""; next }
+{ print renumber($0) }' | tr -d '\n' ;;
+  *.csv | *.tsv)
+    case $1 in *.tsv) tab=1 ;; *) tab= ;; esac
+    awk -v tab="$tab" "$counted"'
+BEGIN { FS = OFS = FILENAME_ENDS_TSV ? "\t" : "," }
+NR == 1 { print; next }
+{ for (i = 1; i <= NF; i++) { key = i; $i = $i ~ /^-?[0-9.]+$/ ? next_number() : text() } print }' "$1" ;;
+  *)
+    awk "$counted"'
+match($0, /^[^:=]*[:=] */) { key = "named"; print substr($0, 1, RLENGTH) next_number(); next }
+{ key = ""; print ($0 ~ /^-?[0-9.]+$/ ? next_number() : text()) }' "$1" ;;
+esac`,
 )
 
 export const unknownKeys = createAlteredAnswersCheat(
