@@ -76,6 +76,13 @@ describe.each(['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'
     expect(calls.map(({ tools, level }) => [tools, level?.toLowerCase()])).toEqual([[[], 'low']])
   })
 
+  test('a model that writes as much as it can bills no more than the budget of the candidate', async () => {
+    const { bill, calls } = await run(answers({ ...said(DRAFT), usage: { output: 60_000 } }), {}, ORDER, protocol)
+    const billedMicros = calls.reduce((sum, { usage }) => sum + (usage?.input ?? 0) * 3 + (usage?.output ?? 0) * 15, 0)
+    expect(billedMicros).toBeLessThanOrEqual(AUTHOR_LIMITS.budgetMicros)
+    expect(bill.costMicros).toBe(billedMicros)
+  })
+
   test('repairs an instruction with the findings', async () => {
     const { result, bill } = await run(answers(changed({ actual: 'As in #42.' }), said(DRAFT)), {}, ORDER, protocol)
     expect(result).toMatchObject({ kind: 'done', value: { rounds: 2 } })

@@ -92,7 +92,9 @@ export async function openStageModel(
     callsMax,
     budgetMicros,
     sharedBudget: input.sharedBudget,
-    terms: { ...input.terms, outputTokens },
+    // Only some protocols send the client's limit. In the others the gateway reserves the model's own maximum, or sends the
+    // limit that the budget covers.
+    terms: input.terms,
     expiresAt: new Date(Date.now() + durationMs),
   })
   const client = openModel({ ...input.access, outputTokens, token: grant.token }, { url: gatewayUrl, ...grant })
