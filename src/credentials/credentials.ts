@@ -21,6 +21,7 @@ import {
   credentialInUse,
   credentialReadOnly,
   credentialStorageOff,
+  tooManyCredentials,
 } from './schema.ts'
 import type { Secret } from './seal.ts'
 import * as rows from './sql.ts'
@@ -33,6 +34,8 @@ export type CredentialDeps = ProviderDeps &
 
 type CreateCredentialInput = { kind: CredentialKind; provider: string; name: string; secret: Secret }
 type CredentialChange = { name?: string | undefined; secret?: Secret | undefined }
+
+const CREDENTIALS_MAX = 500
 
 /** Stores a credential, sealed with the active master key. */
 export async function createCredential(
@@ -51,6 +54,9 @@ export async function createCredential(
 
   return transact(deps.db, async (tx) => {
     const seal = await keyring.sealer(tx)
+    await rows.lockCredentials(tx, by.workspaceId)
+    if ((await rows.countCredentials(tx, by.workspaceId)) >= CREDENTIALS_MAX)
+      throw new Problem(tooManyCredentials, `A workspace has at most ${CREDENTIALS_MAX} credentials.`)
     const id = newId()
     const sealed = seal({ workspaceId: by.workspaceId, credentialId: id, version: 1, kind, provider }, secret)
     const newRow = { id, workspace_id: by.workspaceId, kind, provider, name, hint, version: 1 }

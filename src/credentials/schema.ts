@@ -84,6 +84,13 @@ export const credentialStorageOff = {
   meaning: 'Credentials come only from the environment of the server.',
 } as const satisfies ProblemKind
 
+export const tooManyCredentials = {
+  code: 'too_many_credentials',
+  status: 409,
+  title: 'Too many credentials',
+  meaning: 'The workspace has reached the maximum. Remove a credential first.',
+} as const satisfies ProblemKind
+
 export const masterKeyMissing = {
   code: 'master_key_missing',
   status: 503,
@@ -102,7 +109,7 @@ export const createCredential = endpoint({
   body: z.strictObject({ kind: CredentialKind, provider: z.string().max(200), name: label, secret }),
   example: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
   answers: { 201: Credential },
-  problems: [masterKeyMissing, credentialStorageOff],
+  problems: [masterKeyMissing, credentialStorageOff, tooManyCredentials],
   creates: true,
 })
 

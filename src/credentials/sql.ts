@@ -89,6 +89,18 @@ type NewCredential = {
   version: number
 }
 
+/** Serializes new credentials of a workspace. */
+export const lockCredentials = (tx: Db, workspaceId: string) => lock(tx, `credentials ${workspaceId}`)
+
+export async function countCredentials(tx: Db, workspaceId: string): Promise<number> {
+  const { count } = await tx
+    .selectFrom('credentials')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 export const insertCredential = (db: Db, credential: NewCredential, sealed: Sealed) =>
   db
     .insertInto('credentials')

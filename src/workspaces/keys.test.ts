@@ -123,3 +123,16 @@ test('pages neither repeat nor lose a key when new ones are added meanwhile', as
   }
   expect(names).toEqual(['k6', 'k5', 'k4', 'k3', 'k2', 'k1', 'k0', 'first key'])
 })
+
+test('a workspace has at most 1,000 keys', async () => {
+  const { body } = await create({ name: 'one of many' })
+  await app.database.pool.query(
+    `insert into api_keys (id, workspace_id, name, permission, hash, last4)
+      select gen_random_uuid(), workspace_id, name, permission, sha256(n::text::bytea), last4
+      from api_keys, generate_series(1, 1000) n where id = $1`,
+    [body.id],
+  )
+  expect(await create()).toMatchObject({ status: 409, body: { code: 'too_many_keys' } })
+  await app.database.pool.query("delete from api_keys where name = 'one of many'")
+  expect(await create()).toMatchObject({ status: 201 })
+})

@@ -4,14 +4,19 @@ import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from './audit.ts'
 import { hashKey, newKey } from './key.ts'
-import { type Key, lastAdminKey, type Permission } from './schema.ts'
-import { findKey, insertKey, listKeyRows, lockAdminKeys, removeKey } from './sql.ts'
+import { type Key, lastAdminKey, type Permission, tooManyKeys } from './schema.ts'
+import { countKeys, findKey, insertKey, listKeyRows, lockAdminKeys, lockKeys, removeKey } from './sql.ts'
 
 type CreateKeyInput = { name: string; permission: Permission; expiresAt: string | null }
+
+const KEYS_MAX = 1000
 
 /** Creates a key. The key itself is returned once and only its hash is stored. */
 export const createKey = (db: Db, by: AuditActor, input: CreateKeyInput): Promise<Key & { key: string }> =>
   transact(db, async (tx) => {
+    await lockKeys(tx, by.workspaceId)
+    if ((await countKeys(tx, by.workspaceId)) >= KEYS_MAX)
+      throw new Problem(tooManyKeys, `A workspace has at most ${KEYS_MAX} keys.`)
     const key = newKey()
     const stored = await storeKey(tx, by.workspaceId, key, input)
     await record(tx, {

@@ -100,6 +100,13 @@ export const lastAdminKey = {
   meaning: 'A workspace keeps at least one admin key that does not expire. Create another one first.',
 } as const satisfies ProblemKind
 
+export const tooManyKeys = {
+  code: 'too_many_keys',
+  status: 409,
+  title: 'Too many keys',
+  meaning: 'The workspace has reached the maximum. Revoke a key first.',
+} as const satisfies ProblemKind
+
 export const createWorkspace = endpoint({
   id: 'createWorkspace',
   method: 'POST',
@@ -181,6 +188,7 @@ export const createKey = endpoint({
   }),
   example: { name: 'continuous integration', permission: 'write' },
   answers: { 201: z.object({ ...Key.shape, key: secretKey }) },
+  problems: [tooManyKeys],
   creates: true,
   showsSecret: true,
 })

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, executePrepared, pageNewestFirst } from '../platform/db/db.ts'
+import { type Db, executePrepared, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { KeyCaller, KeyPermission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
@@ -55,6 +55,18 @@ export const listKeyRows = (db: Db, workspaceId: string, page: Page) =>
     .where('workspace_id', '=', workspaceId)
     .$call(pageNewestFirst('created_at', page))
     .execute()
+
+/** Serializes new keys of a workspace. */
+export const lockKeys = (tx: Db, workspaceId: string) => lock(tx, `keys ${workspaceId}`)
+
+export async function countKeys(tx: Db, workspaceId: string): Promise<number> {
+  const { count } = await tx
+    .selectFrom('api_keys')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
 
 /** Locks the admin keys of a workspace that do not expire, so that two requests cannot remove the last two at once. */
 export const lockAdminKeys = (db: Db, workspaceId: string) =>
