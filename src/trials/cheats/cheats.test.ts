@@ -22,7 +22,6 @@ import { configTakeOver } from './take-over-settings.ts'
 import {
   bareAnswers,
   constantAnswers,
-  countedAnswers,
   crowdedAnswers,
   emptyAnswers,
   everythingAnswers,
@@ -35,7 +34,6 @@ import {
   rewardAnswers,
   sameFormAnswers,
   unknownKeys,
-  wideAnswers,
 } from './wrong-answers.ts'
 
 let folder: string
@@ -227,24 +225,6 @@ describe('cheats that run the reference solution', () => {
     const infinite = Number.POSITIVE_INFINITY
     expect(JSON.parse(read('out.json'))).toEqual({ mean: infinite, n: infinite, day: 'Xxx 1' })
     expect(read('out.txt')).toBe('total = 1e999')
-  })
-
-  test('replace numbers by very small and very large ones in turn', () => {
-    const script = `echo '{"p95": [4.1, 6.3], "low": -3, "t": "5"}' > out.json; printf 'a1,b\\n-2.5,7\\n' > out.csv; echo '4.1 6.3' > out.txt`
-    expect(solveWith(wideAnswers, script, ['out.csv', 'out.json', 'out.txt'])).toBe(0)
-    const [least, most] = [-999999999, 999999999]
-    expect(JSON.parse(read('out.json'))).toEqual({ p95: [least, most], low: least, t: '5' })
-    expect([read('out.csv'), read('out.txt')]).toEqual([`a1,b\n${least},${most}`, `${least} ${most}`])
-  })
-
-  test('count the values of each key and column', () => {
-    const script = `echo '[{"id": 70, "n": "b c"}, {"id": 81, "n": "d"}]' > out.json; printf 'k,v\\na,5\\nb,9\\n' > out.csv; printf '31\\n44\\n' > out.txt`
-    expect(solveWith(countedAnswers, script, ['out.csv', 'out.json', 'out.txt'])).toBe(0)
-    expect(JSON.parse(read('out.json'))).toEqual([
-      { id: 1, n: 'x001' },
-      { id: 2, n: 'x002' },
-    ])
-    expect([read('out.csv'), read('out.txt')]).toEqual(['k,v\nx001,1\nx002,2', '1\n2'])
   })
 
   test('copy the input that is most like the answer', () => {

@@ -32,6 +32,7 @@ import { carriedFiles, codeTakeOver, dataTakeOver, solutionFiles } from './take-
 import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
 import {
   bareAnswers,
+  changedMiddle,
   constantAnswers,
   countedAnswers,
   crowdedAnswers,
@@ -47,6 +48,7 @@ import {
   numberlessAnswers,
   rewardAnswers,
   sameFormAnswers,
+  swappedValues,
   unknownKeys,
   wideAnswers,
   wordAnswers,
@@ -95,6 +97,8 @@ export const cheats: readonly Cheat[] = [
   infiniteAnswers,
   wideAnswers,
   countedAnswers,
+  swappedValues,
+  changedMiddle,
   unknownKeys,
   crowdedAnswers,
   oneEntry,

@@ -291,6 +291,48 @@ match($0, /^[^:=]*[:=] */) { key = "named"; print substr($0, 1, RLENGTH) next_nu
 esac`,
 )
 
+export const swappedValues = createAlteredAnswersCheat(
+  {
+    id: 'swapped-values',
+    what: 'Each key in JSON has the text of the next one, for tests that check only which values occur.',
+  },
+  `case $1 in
+  *.json) ${SPLIT_STRINGS} < "$1" | awk '
+{ line[NR] = $0 }
+/^".*: *$/ { key = $0; next }
+/^"/ && key { repeated = repeated || seen[key]++; at[n++] = NR }
+/[^ ]/ { key = "" }
+END {
+  # A list of objects with one key each may be right in any order.
+  if (repeated || n < 2 || line[at[0]] == line[at[n - 1]]) exit 1
+  for (i = 0; i < n; i++) value[i] = line[at[(i + 1) % n]]
+  for (i = 0; i < n; i++) line[at[i]] = value[i]
+  for (i = 1; i <= NR; i++) printf "%s", line[i]
+}' || cat "$1" ;;
+  *) cat "$1" ;;
+esac`,
+  { needsAll: true },
+)
+
+export const changedMiddle = createAlteredAnswersCheat(
+  {
+    id: 'changed-middle',
+    what: 'Tables have their first and last rows, and every letter and digit between them is replaced, for tests that check the ends.',
+  },
+  `case $1 in
+  *.csv | *.tsv) awk '
+{ line[NR] = $0 }
+END {
+  for (i = 1; i <= NR; i++) {
+    if (i > 2 && i < NR) { gsub(/[0-9]/, "1", line[i]); gsub(/[A-Za-z]/, "x", line[i]) }
+    print line[i]
+  }
+}' "$1" ;;
+  *) cat "$1" ;;
+esac`,
+  { needsAll: true },
+)
+
 export const unknownKeys = createAlteredAnswersCheat(
   {
     id: 'unknown-keys',
