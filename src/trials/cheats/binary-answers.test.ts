@@ -11,6 +11,7 @@ test('empty the files in archives', () => {
   const list =
     'import tarfile, zipfile\nprint([(m.name, m.size) for m in tarfile.open("out.tar.gz")], [(i.filename, i.file_size) for i in zipfile.ZipFile("out.zip").infolist()])'
   expect(print(list)).toBe("[('a.txt', 0)] [('b', 0)]")
+  expect(solveWith(hollowArchives, ': > a; tar -czf e.tar.gz a', ['e.tar.gz'])).toBe(77)
   expect(solveWith(hollowArchives, 'head -c 5000 /dev/zero > out.bin', ['out.bin'])).toBe(77)
 })
 

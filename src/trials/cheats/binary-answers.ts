@@ -32,15 +32,16 @@ export const hollowArchives = createBinaryCheat(
   `import io, tarfile, zipfile
 path = sys.argv[1]
 if zipfile.is_zipfile(path):
-    names = zipfile.ZipFile(path).namelist()
+    members = zipfile.ZipFile(path).infolist()
+    assert any(member.file_size for member in members)
     with zipfile.ZipFile(path, "w") as archive:
-        for name in names:
-            archive.writestr(name, "")
+        for member in members:
+            archive.writestr(member.filename, "")
 else:
     with open(path, "rb") as file:
         mode = {b"\\x1f\\x8b": "w:gz", b"BZ": "w:bz2", b"\\xfd7": "w:xz"}.get(file.read(2), "w")
     members = tarfile.open(path).getmembers()
-    assert members
+    assert any(member.size for member in members)
     with tarfile.open(path, mode) as archive:
         for member in members:
             member.size = 0

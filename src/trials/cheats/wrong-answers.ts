@@ -255,13 +255,17 @@ export const wideAnswers = createAlteredAnswersCheat(
   },
   String.raw`wide='${RENUMBER}
 function next_number() { return n++ % 2 ? "999999999" : "-999999999" }
-FNR == 1 && header || /^"/ { print; next }
-{ print renumber($0) }'
+function replaced(text) { gsub(/[a-z]/, "x", text); gsub(/[A-Z]/, "X", text); return renumber(text) }
+END { if (!n) exit 1; printf "%s", all }'
 case $1 in
-  *.json) ${SPLIT_STRINGS} < "$1" | awk "$wide" | tr -d '\n' ;;
-  *.csv | *.tsv) awk -v header=1 "$wide" "$1" ;;
-  *) awk "$wide" "$1" ;;
-esac`,
+  *.json)
+    ${SPLIT_STRINGS} < "$1" | awk "$wide"'
+/^".*: *$/ { all = all $0; next }
+/^"/ { gsub(/[0-9]/, "1"); gsub(/[a-z]/, "x"); gsub(/[A-Z]/, "X"); all = all $0; next }
+{ all = all renumber($0) }' ;;
+  *.csv | *.tsv) awk "$wide"'{ all = all (NR == 1 ? $0 : replaced($0)) "\n" }' "$1" ;;
+  *) awk "$wide"'{ match($0, /^([^:=]*[:=])?/); all = all substr($0, 1, RLENGTH) replaced(substr($0, RLENGTH + 1)) "\n" }' "$1" ;;
+esac || cat "$1"`,
 )
 
 export const countedAnswers = createAlteredAnswersCheat(
@@ -270,41 +274,44 @@ export const countedAnswers = createAlteredAnswersCheat(
     what: 'The numbers and texts of each key and column are counted from one, for tests that want distinct and sorted values.',
   },
   String.raw`counted='${RENUMBER}
-function next_number() { return ++count[key] }
-function text() { return sprintf("x%03d", ++count[key]) }'
+function next_number() { total++; return ++count[key] }
+function text() { return sprintf("x%03d", next_number()) }
+END { if (!total) exit 1; printf "%s", all }'
 case $1 in
   *.json)
     ${SPLIT_STRINGS} < "$1" | awk "$counted"'
-/^".*: *$/ { key = $0; print; next }
-/^"/ { print "\"" text() "\""; next }
-{ print renumber($0) }' | tr -d '\n' ;;
+/^".*: *$/ { key = $0; all = all $0; next }
+/^"/ { all = all "\"" text() "\""; next }
+{ all = all renumber($0) }' ;;
   *.csv | *.tsv)
     case $1 in *.tsv) tab=1 ;; *) tab= ;; esac
     awk -v tab="$tab" "$counted"'
-BEGIN { FS = OFS = FILENAME_ENDS_TSV ? "\t" : "," }
-NR == 1 { print; next }
-{ for (i = 1; i <= NF; i++) { key = i; $i = $i ~ /^-?[0-9.]+$/ ? next_number() : text() } print }' "$1" ;;
+BEGIN { FS = OFS = tab ? "\t" : "," }
+NR > 1 { for (i = 1; i <= NF; i++) { key = i; $i = $i ~ /^-?[0-9.]+$/ ? next_number() : text() } }
+{ all = all $0 "\n" }' "$1" ;;
   *)
     awk "$counted"'
-match($0, /^[^:=]*[:=] */) { key = "named"; print substr($0, 1, RLENGTH) next_number(); next }
-{ key = ""; print ($0 ~ /^-?[0-9.]+$/ ? next_number() : text()) }' "$1" ;;
-esac`,
+match($0, /^[^:=]*[:=] */) { key = "named"; all = all substr($0, 1, RLENGTH) next_number() "\n"; next }
+{ key = ""; all = all ($0 ~ /^-?[0-9.]+$/ ? next_number() : text()) "\n" }' "$1" ;;
+esac || cat "$1"`,
 )
 
 export const swappedValues = createAlteredAnswersCheat(
   {
     id: 'swapped-values',
-    what: 'Each key in JSON has the text of the next one, for tests that check only which values occur.',
+    what: 'Each key in JSON that has only texts has the one of the next key, for tests that check only which values occur.',
   },
   `case $1 in
   *.json) ${SPLIT_STRINGS} < "$1" | awk '
 { line[NR] = $0 }
 /^".*: *$/ { key = $0; next }
 /^"/ && key { repeated = repeated || seen[key]++; at[n++] = NR }
+/^"/ { key = ""; next }
+/[0-9]|true|false/ { other = 1 }
 /[^ ]/ { key = "" }
 END {
   # A list of objects with one key each may be right in any order.
-  if (repeated || n < 2 || line[at[0]] == line[at[n - 1]]) exit 1
+  if (other || repeated || n < 2 || line[at[0]] == line[at[n - 1]]) exit 1
   for (i = 0; i < n; i++) value[i] = line[at[(i + 1) % n]]
   for (i = 0; i < n; i++) line[at[i]] = value[i]
   for (i = 1; i <= NR; i++) printf "%s", line[i]
