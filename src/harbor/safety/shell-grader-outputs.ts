@@ -3,15 +3,14 @@ import type { ScriptTrust } from './shell-trust.ts'
 import {
   commandName,
   listOperands,
+  MKTEMP_PATH,
   plainText,
+  type Redirect,
   type ShellCommand,
   type ShellWord,
   toCall,
   type WordPart,
 } from './shell-words.ts'
-
-/** Bounds how far functions and values of variables are followed. */
-const DEPTH_MAX = 5
 
 /** Returns the reason if a grader decides by something that a program of the submission can produce without the work. */
 export function checkSubmittedOutputs(
@@ -31,7 +30,7 @@ export function checkSubmittedOutputs(
 }
 
 /**
- * Returns true if a program of the submission gets a file of the tests as its input and its output is not kept. The program
+ * Returns true if programs of the submission get several files of the tests as their input and their output is not kept. They
  * can read the name of that file in /proc, and a name such as `bad.json` may tell the exit status that is expected.
  */
 function tellsInput(
@@ -40,24 +39,39 @@ function tellsInput(
   runsSubmission: (command: ShellCommand) => boolean,
 ): boolean {
   const bodies = new Set(functions.values())
-  const isKept = ({ redirects }: ShellCommand): boolean =>
-    redirects.some(({ operator, target }) => operator.includes('>') && isKeptIn(resolve(target)))
-  // A computed name, such as that of a loop over files, may be one of the tests.
-  const isNamed = (word: ShellWord): boolean =>
-    word[0]?.kind !== 'substitution' && /^(?:$|\/tests\/)/.test(resolve(word) ?? resolve(word.slice(0, 1)) ?? '')
-  const isTelling = (list: readonly ShellCommand[], depth = 0): boolean =>
-    list.some((command, at) => {
-      const group = list.slice(at + 1).find(({ groupLength = 0 }, after) => groupLength > after)
-      if (!runsSubmission(command) || command.isPiped || isKept(command) || (group && isKept(group))) return false
-      const body = functions.get(commandName(command))
-      return (
-        command.redirects.some(({ operator, target }) => operator === '<' && isNamed(target)) ||
-        (body !== undefined && depth < DEPTH_MAX && isTelling(body, depth + 1))
-      )
+  const isKept = ({ isPiped, redirects }: ShellCommand): boolean =>
+    isPiped || redirects.some((redirect) => writesOutput(redirect) && isKeptIn(resolve(redirect.target)))
+  // The name of a file that is computed, as in a loop over files, counts as several names.
+  const listNamed = (word: ShellWord): (string | undefined)[] => {
+    const start = word[0]?.kind === 'substitution' ? '-' : (resolve(word) ?? resolve(word.slice(0, 1)) ?? '')
+    return /^(?:$|\/tests\/)/.test(start) ? [resolve(word)] : []
+  }
+  const known = new Map<readonly ShellCommand[], (string | undefined)[]>()
+  const listTold = (list: readonly ShellCommand[]): (string | undefined)[] => {
+    const stored = known.get(list)
+    if (stored !== undefined) return stored
+    known.set(list, []) // for functions that call themselves
+    const told = list.flatMap((command, at) => {
+      if (!runsSubmission(command) || isKept(command)) return []
+      const groups = list.slice(at + 1).filter(({ groupLength = 0 }, after) => groupLength > after)
+      if (groups.some(isKept)) return []
+      const inputs = command.redirects.filter(({ operator }) => operator === '<')
+      return [
+        ...inputs.flatMap(({ target }) => listNamed(target)),
+        ...listTold(functions.get(commandName(command)) ?? []),
+      ]
     })
+    const distinct = [...new Set(told)]
+    known.set(list, distinct)
+    return distinct
+  }
   // Whether the output of a function is kept is decided where it is called.
-  return lists.some(({ list, isCaptured }) => !isCaptured && !bodies.has(list) && isTelling(list))
+  const told = new Set(lists.flatMap(({ list, isCaptured }) => (isCaptured || bodies.has(list) ? [] : listTold(list))))
+  return told.has(undefined) || told.size > 1
 }
+
+/** Returns true if a redirect is that of the output, and not only of the errors. */
+const writesOutput = ({ descriptor, operator }: Redirect): boolean => operator.includes('>') && /^1?$/.test(descriptor)
 
 /** Returns true unless a path is that of a device or a descriptor. */
 const isKeptIn = (path = '/'): boolean => !/^\/dev\/|^[\d-]*$/.test(path)
@@ -73,9 +87,13 @@ function comparesOutputs(
   runsSubmission: (command: ShellCommand) => boolean,
 ): boolean {
   const all = lists.flat()
-  const keyOf = (word: ShellWord): string => resolve(word) ?? JSON.stringify(word)
+  const keyOf = (word: ShellWord): string => {
+    const path = resolve(word)
+    // All temporary files resolve to the same path.
+    return path === undefined || path.startsWith(MKTEMP_PATH) ? describeUnquoted(word) : path
+  }
   const listTargets = (command: ShellCommand): string[] =>
-    command.redirects.filter(({ operator }) => operator.includes('>')).map(({ target }) => keyOf(target))
+    command.redirects.filter(writesOutput).map(({ target }) => keyOf(target))
   const others = new Set(all.filter((command) => !runsSubmission(command)).flatMap(listTargets))
   const outputs = new Set(
     all
@@ -83,16 +101,25 @@ function comparesOutputs(
       .flatMap(listTargets)
       .filter((key) => !others.has(key)),
   )
-  const isOutput = (word: ShellWord, depth = 0): boolean => {
+  const isOutput = (word: ShellWord): boolean => {
     if (outputs.has(keyOf(word))) return true
     const parts = word.filter(({ kind }) => kind === 'substitution' || kind === 'variable')
-    return parts.length > 0 && parts.every((part) => isOutputPart(part, depth))
+    return parts.length > 0 && parts.every(isOutputPart)
   }
-  const isOutputPart = (part: WordPart, depth: number): boolean => {
+  const isOutputPart = (part: WordPart): boolean => {
     if (part.kind === 'substitution')
-      return part.commands.some((each) => runsSubmission(each) || listReadWords(each).some((word) => isOutput(word)))
-    const values = part.kind === 'variable' && depth < DEPTH_MAX ? listValues(part.name) : []
-    return values.length > 0 && values.every((value) => isOutput(value, depth + 1))
+      return part.commands.some((each) => runsSubmission(each) || listReadWords(each).some(isOutput))
+    return part.kind === 'variable' && isOutputVariable(part.name)
+  }
+  const known = new Map<string, boolean>()
+  const isOutputVariable = (name: string): boolean => {
+    const stored = known.get(name)
+    if (stored !== undefined) return stored
+    known.set(name, true) // A value that is made of the variable itself does not count.
+    const values = listValues(name)
+    const result = values.length > 0 && values.every(isOutput)
+    known.set(name, result)
+    return result
   }
   return all.some((command) => {
     const { kind, words } = command
@@ -105,6 +132,10 @@ function comparesOutputs(
     )
   })
 }
+
+/** Describes a word, with or without quotes around its parts. */
+const describeUnquoted = (word: ShellWord): string =>
+  JSON.stringify(word, (key, value: unknown) => (key === 'isQuoted' ? undefined : value))
 
 /** Lists the words that may name what a command reads. */
 const listReadWords = (command: ShellCommand): ShellWord[] => [

@@ -116,10 +116,16 @@ test.each([
     `dir=$(mktemp -d)\nchmod 755 "$dir"\nsort /tests/cases > "$dir/want"\n${DROP} /app/run < /dev/null > "$dir/out"\n${KILL}`,
     'calls chmod',
   ],
+  ['such a mode with an option', `chmod --recursive 777 /tests\n${COMPARE}`, 'calls chmod'],
   ['a reward that everybody may write', `chmod -R a+rwX /logs/verifier\n${COMPARE}`, 'calls chmod'],
   [
     'inputs whose names say what is expected',
     `for file in /tests/bad/*; do ${DROP} /app/run < "$file" > /dev/null 2>&1 && exit 1; done\n${KILL}`,
+    'tells a program of the submission the name of its input',
+  ],
+  [
+    'such inputs, of which only the errors are kept',
+    `dir=$(mktemp -d)\nfor file in /tests/bad/*; do ${DROP} /app/run < "$file" > /dev/null 2> "$dir/errors" && exit 1; done\n${KILL}`,
     'tells a program of the submission the name of its input',
   ],
   [
@@ -161,6 +167,34 @@ test.each([
   [
     'an input for each named output',
     `run() { ${DROP} /app/run < "$1"; }\nout=$(mktemp)\nfor n in 1 2; do run "/tests/$n.in" > "$out"; ${KILL}; cmp -s "$out" "/tests/$n.out" || exit 1; done`,
+  ],
+  [
+    'an output that is changed before it is compared',
+    `got=$(${DROP} /app/run < /dev/null)\ngot=$(echo "$got" | tr -d ' ')\n${KILL}\n[ "$got" = 42 ] && reward=1`,
+  ],
+  [
+    'two temporary files, one with a copy of what it expects',
+    `out=$(mktemp)\nwant=$(mktemp)\ncp /tests/cases "$want"\n${DROP} /app/run < /dev/null > "$out"\n${KILL}\ncmp -s "$out" "$want" && reward=1`,
+  ],
+  [
+    'a loop whose output is compared',
+    `dir=$(mktemp -d)\nfor n in 1 2; do { ${DROP} /app/run < "/tests/$n.in"; } 2> /dev/null; done > "$dir/out"\n${KILL}\ncmp -s "$dir/out" /tests/cases && reward=1`,
+  ],
+  [
+    'a loop whose output goes through a pipe',
+    `for n in 1 2; do ${DROP} /app/run < "/tests/$n.in"; done | cmp -s - /tests/cases && reward=1`,
+  ],
+  [
+    'one fixed input, after which a file is compared',
+    `dir=$(mktemp -d)\n${DROP} /app/import < /tests/seed.sql\n${DROP} cat /app/out < /dev/null > "$dir/out"\n${KILL}\ncmp -s "$dir/out" /tests/cases && reward=1`,
+  ],
+  [
+    'modes of files in its own folders',
+    `dir=$(mktemp -d)\nchmod --verbose +x /tests/helper.sh\ncp /tests/cases "$dir/in.txt"\nchmod 644 "$dir/in.txt"\n${DROP} /app/run < /dev/null > "$dir/out"\n${KILL}`,
+  ],
+  [
+    'a report in the folder of the reward',
+    `dir=$(mktemp -d)\n${DROP} /app/run < /dev/null > "$dir/out"\n${KILL}\ncp "$dir/out" /logs/verifier`,
   ],
   ['a captured output', `got=$(${DROP} /app/run < /tests/in)\n${KILL}\n[ "$got" = 42 ] && reward=1`],
   [

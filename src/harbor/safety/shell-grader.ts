@@ -92,21 +92,36 @@ function listSharedPaths(script: GraderScript, list: readonly ShellCommand[], at
   const operands = /^(?:cp|mv|tee)$/.test(name) ? toCall(command.words).args : []
   const isFed = name === 'tee' && at > 0 && list.slice(at - 1, at).some((each) => printsSubmission(script, each))
   const copied = isFed ? [] : operands.slice(name === 'tee' ? 0 : -1).flatMap((word) => script.resolve(word) ?? [])
-  return [...redirected, ...copied].filter((path) => /^\/(?:tmp|logs)(?:\/|$)/.test(path) && !PRIVATE_PATH.test(path))
+  return [...redirected, ...copied].filter((path) => /^\/(?:tmp|logs)(?:\/|$)/.test(path) && !isPrivate(path))
 }
 
 /** Folders that only root can enter. */
-const PRIVATE_PATH = new RegExp(`^(?:${MKTEMP_PATH}|/logs/verifier/|/dev/)`)
+const PRIVATE_PATH = new RegExp(`^(?:${MKTEMP_PATH}|/(?:tests|logs/verifier)(?:/|$))`)
+const isPrivate = (path: string): boolean => PRIVATE_PATH.test(path) && !path.includes('..')
 /** Modes and changes that give no rights to other users. */
 const PRIVATE_MODE = /^(?:0?[0-7]00|u[-+=][rwxX]*|(?:g|o|go|og)-[rwxX]+)$/
 
-/** Returns true for `chmod` that gives other users access to anything but a folder in /tmp, which they have anyway. */
+/** Path of a file in a folder that only root can enter, by its extension. */
+const PRIVATE_FILE = new RegExp(`^(?:${MKTEMP_PATH}|/tests|/logs/verifier)/.*\\.\\w+$`)
+/** Options of `chmod`, among which `-x` and `-w` are none. */
+const CHMOD_OPTION = /^--\w|^-[RcfvP]+$/
+
+/**
+ * Returns true for `chmod` that gives other users access to anything but a folder in /tmp, which they have anyway, or a file
+ * in a folder that they cannot enter.
+ */
 function opensFolder({ resolve }: GraderScript, command: ShellCommand): boolean {
   if (commandName(command) !== 'chmod') return false
-  const [mode = [], ...paths] = toCall(command.words).args.filter((word) => !/^-\w*R/.test(plainText(word) ?? ''))
-  const isShared = (path = ''): boolean =>
-    path.startsWith('/tmp/') && !path.startsWith(MKTEMP_PATH) && !path.includes('..')
-  return !PRIVATE_MODE.test(plainText(mode) ?? '') && !paths.every((word) => isShared(resolve(word)))
+  const { args } = toCall(command.words)
+  const isOption = (word: ShellWord): boolean => CHMOD_OPTION.test(plainText(word) ?? '')
+  const isRecursive = args.some((word) => /^--recursive$|^-\w*R/.test(plainText(word) ?? ''))
+  const [mode = [], ...paths] = args.filter((word) => !isOption(word))
+  const isHarmless = (path = ''): boolean => {
+    if (path.includes('..')) return false
+    if (PRIVATE_FILE.test(path)) return !isRecursive
+    return path.startsWith('/tmp/') && !isPrivate(path)
+  }
+  return !PRIVATE_MODE.test(plainText(mode) ?? '') && !paths.every((word) => isHarmless(resolve(word)))
 }
 
 /** Returns true if a command runs a program of the submission, directly or in a function. */
