@@ -12,7 +12,7 @@ import { openEngine } from './docker/open-engine.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { portsFolder } from './docker/relay.ts'
 import { adoptSandbox, startSandbox } from './docker/start.ts'
-import { isAbandoned, LABEL } from './kernel/ownership.ts'
+import { isAbandoned, LABEL, removeOrAbandon } from './kernel/ownership.ts'
 import { type Capabilities, type SandboxNetwork, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
 type DockerOptions = {
@@ -90,7 +90,7 @@ const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Ca
 type EngineObject = { Id: string; Labels: Record<string, string> | null }
 
 /**
- * Removes objects of dead processes of this installation: containers first, then networks, volumes and images. Returns the
+ * Removes objects of this installation whose process is dead or could not remove them: containers first, then networks, volumes and images. Returns the
  * number of sandboxes.
  */
 async function reap(engine: DockerEngine, adoptableIds: ReadonlySet<string>): Promise<number> {
@@ -121,7 +121,7 @@ async function reap(engine: DockerEngine, adoptableIds: ReadonlySet<string>): Pr
 const toInstallationFilter = ({ installation }: DockerEngine): string =>
   JSON.stringify({ label: [`${LABEL.installation}=${installation}`] })
 
-/** Lists objects of this installation whose process is dead. */
+/** Lists objects of this installation whose process is dead or could not remove them. */
 async function listAbandoned(engine: DockerEngine, path: string, query = {}): Promise<EngineObject[]> {
   const objects = await engine.docker.call<EngineObject[]>('GET', path, {
     query: { ...query, filters: toInstallationFilter(engine) },
@@ -176,7 +176,7 @@ const NETWORK_LIFETIME_MS = 24 * 3_600_000
 async function openNetwork(engine: DockerEngine, id: string): Promise<SandboxNetwork> {
   await createNetwork(engine, id)
   logStep(engine, id, 'group')
-  return { id, remove: runOnce(() => removeNetwork(engine, id)) }
+  return { id, remove: runOnce(() => removeOrAbandon(id, () => removeNetwork(engine, id))) }
 }
 
 async function createNetwork(engine: DockerEngine, id: string): Promise<void> {

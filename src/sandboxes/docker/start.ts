@@ -81,8 +81,8 @@ async function createContainer(engine: DockerEngine, spec: SandboxSpec): Promise
       throw error
     })
   } catch (error) {
-    // The engine may have created a container without answering, or not have removed it.
-    if (!(error instanceof EngineRefusal)) abandon(spec.id)
+    // The engine may have created a container without answering, or not have removed it. With 409 it is another sandbox.
+    if (!(error instanceof EngineRefusal && error.status === 409)) abandon(spec.id)
     for (const tar of containerBase.workspace) tar.destroy() // not read
     await containerBase.release()
     throw error

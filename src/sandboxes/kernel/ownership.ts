@@ -71,30 +71,30 @@ async function readMachineId(): Promise<string> {
   return `${boot.trim()}/${await readlink('/proc/self/ns/pid')}`
 }
 
-/** Ids of sandboxes of this process that it could not remove, for instance because their engine was gone. */
+/** Ids of sandboxes and networks of this process that it could not remove, for instance because their engine was gone. */
 const abandonedIds = new Set<string>()
 
 /** Lets a later `reap` remove a sandbox of this process, if it still exists then. */
 export const abandon = (sandboxId: string): void => void abandonedIds.add(sandboxId)
 
-/** Removes a sandbox, or lets a later `reap` do so if that fails. */
-export async function removeOrAbandon(sandboxId: string, remove: () => Promise<void>): Promise<void> {
+/** Removes a sandbox or a network, or lets a later `reap` do so if that fails. */
+export async function removeOrAbandon(id: string, remove: () => Promise<void>): Promise<void> {
   try {
     await remove()
   } catch (error) {
-    abandon(sandboxId)
+    abandon(id)
     throw error
   }
 }
 
 /**
- * Reports whether the owner of an object has died or could not remove it. For a process on another machine only the
+ * Reports whether the owner of an object has died, or is this process and could not remove it. For a process on another machine only the
  * deadline is known.
  */
 export async function isAbandoned(labels: Record<string, string>): Promise<boolean> {
   const owner = labels[LABEL.owner] ?? ''
   const isOverdue = Date.now() > Number(labels[LABEL.deadline] ?? Infinity) + GRACE_MS
-  if (owner === (await readOwnerId())) return abandonedIds.has(labels[LABEL.sandbox] ?? '')
+  if (owner === (await readOwnerId())) return abandonedIds.has(labels[LABEL.sandbox] ?? labels[LABEL.network] ?? '')
   const [boot, namespace, pid = '', startTime = ''] = owner.split('/')
   if (`${boot}/${namespace}` !== (await readMachineId())) return isOverdue
   return isOverdue || !(await isAlive({ pid: Number(pid), startTime }))

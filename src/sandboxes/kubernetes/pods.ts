@@ -143,7 +143,7 @@ export async function releaseReservation(cluster: Cluster, name: string): Promis
   }
 }
 
-/** Removes pods of this installation whose owner has died or whose deadline has passed, except those of adoptable sandboxes. */
+/** Removes abandoned pods of this installation, except those of adoptable sandboxes. */
 export async function reap(cluster: Cluster, adoptableIds: ReadonlySet<string>): Promise<number> {
   const query = { labelSelector: `${LABEL.installation}=${cluster.installation}` }
   const { items } = await cluster.kubernetes.call<{ items: Pod[] }>('GET', podsPath(cluster), { query })

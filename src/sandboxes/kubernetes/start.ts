@@ -41,10 +41,10 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
       throw error
     }
   } catch (error) {
-    if (error instanceof ApiRefusal) throw toStartError(spec.id, error)
+    const isOther = error instanceof ApiRefusal && error.reason === 'AlreadyExists'
     // The cluster may have created a pod without answering, or not have removed it.
-    abandon(spec.id)
-    throw error
+    if (!isOther) abandon(spec.id)
+    throw error instanceof ApiRefusal ? toStartError(spec.id, error) : error
   } finally {
     for (const { tar } of spec.uploads) tar.destroy()
   }
