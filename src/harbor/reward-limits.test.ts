@@ -56,7 +56,7 @@ test.each<[files: FileContents, message: RegExp]>([
   [{ 'reward.txt': 'x' }, /exactly one finite number/],
   [{ 'reward.json': 'x' }, /object of finite numbers/],
   [{ 'reward.txt': Buffer.from([0xff]) }, /UTF-8/],
-  [{ 'reward.txt': '2e6' }, /at most 1000000/],
+  [{ 'reward.txt': '2e6' }, /between -1000000 and 1000000/],
   [{ 'reward.txt': ' '.repeat(REWARD_BYTES_MAX + 1) }, new RegExp(`${REWARD_BYTES_MAX} bytes`)],
   [{ 'reward.txt': '1', 'reward.json': '{"reward":0}' }, /contradicts reward\.json/],
 ])('explains why %j is refused', async (files, message) => {
