@@ -167,14 +167,27 @@ export const copiedInputs = createAlteredAnswersCheat(
     id: 'copied-inputs',
     what: 'Answers are copies of the inputs that are most like them, for tests that do not notice what was not done.',
   },
-  `[ -n "$inputs" ] || inputs=$(sources '*.txt' '*.json' '*.csv' '*.tsv' '*.yaml' '*.yml' '*.xml' '*.md' '*.log' '*.dat' '*.conf')
-best= most=-1
-for input in $inputs; do
-  [ "$PWD/\${input#./}" != "\${1#"$right"}" ] || continue
-  like=$(awk 'FNR == NR { line[$0]; next } $0 in line { n += 2 } END { print n + 0 }' "$1" "$input")
-  [ "\${input##*.}" != "\${1##*.}" ] || like=$((like + 1))
-  [ "$like" -le "$most" ] || { most=$like best=$input; }
-done
+  `# Below the root folder, there are also the solution and the copies of its answers.
+[ -n "$inputs" ] || inputs=$(
+  [ "$PWD" != / ] || system="$system|^[.]/(tmp|solution)/"
+  for input in $(sources '*.txt' '*.json' '*.csv' '*.tsv' '*.yaml' '*.yml' '*.xml' '*.md' '*.log' '*.dat' '*.conf'); do
+    case \${PWD%/}/\${input#./} in
+    ("\${solution%/*}"/* | "$right"/* | "$before"/*) ;;
+    (*) [ ! -r "$input" ] || echo "$input" ;;
+    esac
+  done | head -n 100
+)
+others=$(for input in $inputs; do [ "\${PWD%/}/\${input#./}" = "\${1#"$right"}" ] || echo "$input"; done)
+best=$(awk '
+function ending(path) { sub(/.*[.]/, "", path); return path }
+FNR == NR { line[$0]; next }
+FNR == 1 { like[FILENAME] = ending(FILENAME) == ending(ARGV[1]) }
+$0 in line { like[FILENAME] += 2 }
+END {
+  most = -1
+  for (i = 2; i < ARGC; i++) if (ARGV[i] in like && like[ARGV[i]] > most) { most = like[ARGV[i]]; best = ARGV[i] }
+  print best
+}' "$1" $others)
 cat "\${best:-$1}"`,
   { needsAll: true },
 )

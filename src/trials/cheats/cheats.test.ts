@@ -237,6 +237,17 @@ describe('cheats that run the reference solution', () => {
     expect(solveWith(copiedInputs, 'cp log.txt out.txt', ['out.txt'])).toBe(77)
   })
 
+  test('copy neither the solution nor the right answers', () => {
+    for (const path of ['solution', 'tmp']) mkdirSync(join(folder, path))
+    writeFileSync(join(folder, 'log.txt'), 'b\na\nb\n')
+    writeFileSync(join(folder, 'solution/answer.txt'), 'a\nb\nb\nc\n')
+    const solution = join(folder, 'solution/solve.sh')
+    writeFileSync(solution, '#!/bin/sh\n{ sort log.txt; echo c; } > out.txt\n', { mode: 0o755 })
+    const variables = { solution, solved: 'out.txt', carried: '', TMPDIR: join(folder, 'tmp') }
+    expect(run(copiedInputs.script, '', variables)).toBe(0)
+    expect(read('out.txt')).toBe('b\na\nb')
+  })
+
   test('replace the keys of answers, and remove their values', () => {
     const script = `echo '{"a": "b: 1", "n": -3.5, "rows": [{"ok": true}]}' > out.json`
     expect(solveWith(unknownKeys, script, ['out.json'])).toBe(0)
