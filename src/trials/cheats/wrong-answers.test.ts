@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { useCheatFolder } from '../../../test/support/trials/cheat-folder.ts'
+import { cheats } from './cheats.ts'
 import { changedMiddle, countedAnswers, swappedValues, wideAnswers } from './wrong-answers.ts'
 
 const { read, remove, solveWith } = useCheatFolder()
@@ -22,9 +23,48 @@ test('count the values of each key and column', () => {
   expect([read('out.csv'), read('out.txt')]).toEqual(['k,v\nx001,1\nx002,2', '1\n2'])
 })
 
+test('leave no right truth value, escape or exponent in answers', () => {
+  const script = String.raw`printf '%s' '{"n": 5, "ok": true, "no": [false], "t": "a\nB\u00e9 true"}' > out.json; echo 1e5 > out.txt`
+  expect(solveWith(wideAnswers, script, ['out.json', 'out.txt'])).toBe(0)
+  expect(JSON.parse(read('out.json'))).toEqual({ n: -999999999, ok: false, no: [true], t: 'x X  xxxx' })
+  expect(read('out.txt')).toBe('-999999999')
+  expect(solveWith(countedAnswers, script, ['out.json', 'out.txt'])).toBe(0)
+  expect(JSON.parse(read('out.json'))).toEqual({ n: 1, ok: false, no: [true], t: 'x001' })
+})
+
+test('do not count right answers, and do not apply beside an answer that stays right', () => {
+  for (const [file, answer] of [
+    ['out.json', '[{"n": 1.0, "t": "x001"}, {"n": 2}]'],
+    ['out.csv', 'id\n1\n2'],
+    ['out.txt', 'total: 1'],
+  ] as const) {
+    const script = `printf '${answer.replaceAll('\n', '\\n')}\\n' > ${file}; echo 7 > other.txt`
+    expect({ file, status: solveWith(countedAnswers, script, [file]) }).toEqual({ file, status: 77 })
+    expect({ file, status: solveWith(countedAnswers, script, [file, 'other.txt']) }).toEqual({ file, status: 77 })
+  }
+  expect(solveWith(wideAnswers, 'echo red > out.txt; echo 7 > b.txt', ['b.txt', 'out.txt'])).toBe(77)
+})
+
+test('do not apply to answers that are too large to renumber', () => {
+  for (const cheat of [wideAnswers, countedAnswers])
+    expect(solveWith(cheat, `seq 300000 | paste -sd' ' > out.txt`, ['out.txt'])).toBe(77)
+})
+
+test('name no parameter in awk like a function, which gawk refuses', () => {
+  for (const { id, script } of cheats) {
+    const functions = [...script.matchAll(/function (\w+)\(([^)]*)\)/g)]
+    const names = new Set(functions.map(([, name]) => name))
+    const parameters = functions.flatMap(([, , list = '']) => list.split(/, */))
+    expect({ id, parameters: parameters.filter((name) => names.has(name)) }).toEqual({ id, parameters: [] })
+  }
+})
+
 test('swap the texts of keys, and change the middle of tables', () => {
   expect(solveWith(swappedValues, `echo '{"a": "x y", "b": "z"}' > out.json`, ['out.json'])).toBe(0)
   expect(JSON.parse(read('out.json'))).toEqual({ a: 'z', b: 'x y' })
+  const withTabs = String.raw`printf '{\n"a":\t"x",\r\n"b"\t:\n"z"}\n' > out.json`
+  expect(solveWith(swappedValues, withTabs, ['out.json'])).toBe(0)
+  expect(JSON.parse(read('out.json'))).toEqual({ a: 'z', b: 'x' })
   remove('out.json')
   for (const text of ['[{"a": "x"}, {"a": "z"}]', '{"a": "x", "b": "z", "n": 3}', '{"a": "x"}'])
     expect(solveWith(swappedValues, `echo '${text}' > out.json`, ['out.json'])).toBe(77)

@@ -233,39 +233,47 @@ export const infiniteAnswers = createAlteredAnswersCheat(
   replaceValues(INFINITE_NUMBERS, `${LETTERS} ${INFINITE_NUMBERS}`),
 )
 
-/** Shell that puts each string in JSON on its own line. Keys end with a colon. */
-const SPLIT_STRINGS = String.raw`tr '\n' ' ' | sed -E 's/"([^"\\]|\\.)*" *:?/\n&\n/g'`
+/** Shell that prints a JSON file with each string on its own line. Keys end with a colon. */
+const SPLIT_STRINGS = String.raw`tr '\n' ' ' < "$1" | sed -E 's/"([^"\\]|\\.)*"[[:space:]]*:?/\n&\n/g'`
 /** Regular expression of awk for a number. */
 const AWK_NUMBER = '/-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?/'
 
-/** Function of awk that replaces every number of a text by what `next_number()` returns. */
-const RENUMBER = `
+/**
+ * Shell that leaves a large answer as it is, and functions of awk as `$numbers`: `renumber` replaces every number of a
+ * text by what `next_number(number)` returns, and takes quadratic time. `swap_truth` exchanges true and false.
+ */
+const RENUMBER = `[ "$(wc -c < "$1")" -lt 100000 ] || { cat "$1"; return; }
+export LC_ALL=C
+numbers='
 function renumber(text, out) {
   while (match(text, ${AWK_NUMBER})) {
-    out = out substr(text, 1, RSTART - 1) next_number()
+    out = out substr(text, 1, RSTART - 1) next_number(substr(text, RSTART, RLENGTH))
     text = substr(text, RSTART + RLENGTH)
   }
   return out text
-}`
+}
+function swap_truth(text) { gsub(/true/, "${MARK}", text); gsub(/false/, "true", text); gsub(/${MARK}/, "false", text); return text }'`
 
 export const wideAnswers = createAlteredAnswersCheat(
   {
     id: 'wide-answers',
     what: 'The numbers of answers are very small and very large in turn, for intervals that only have to contain a value.',
   },
-  String.raw`wide='${RENUMBER}
-function next_number() { return n++ % 2 ? "999999999" : "-999999999" }
-function replaced(text) { gsub(/[a-z]/, "x", text); gsub(/[A-Z]/, "X", text); return renumber(text) }
+  String.raw`${RENUMBER}
+wide="$numbers"'
+function next_number(number) { return n++ % 2 ? "999999999" : "-999999999" }
+function letters(text) { gsub(/[a-z]/, "x", text); gsub(/[A-Z]/, "X", text); return text }
 END { if (!n) exit 1; printf "%s", all }'
 case $1 in
   *.json)
-    ${SPLIT_STRINGS} < "$1" | awk "$wide"'
+    ${SPLIT_STRINGS} | awk "$wide"'
 /^".*: *$/ { all = all $0; next }
-/^"/ { gsub(/[0-9]/, "1"); gsub(/[a-z]/, "x"); gsub(/[A-Z]/, "X"); all = all $0; next }
-{ all = all renumber($0) }' ;;
-  *.csv | *.tsv) awk "$wide"'{ all = all (NR == 1 ? $0 : replaced($0)) "\n" }' "$1" ;;
-  *) awk "$wide"'{ match($0, /^([^:=]*[:=])?/); all = all substr($0, 1, RLENGTH) replaced(substr($0, RLENGTH + 1)) "\n" }' "$1" ;;
+/^"/ { gsub(/\\(u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]|.)/, " "); gsub(/[0-9]/, "1"); all = all letters($0); next }
+{ all = all swap_truth(renumber($0)) }' ;;
+  *.csv | *.tsv) awk "$wide"'{ all = all (NR == 1 ? $0 : letters(renumber($0))) "\n" }' "$1" ;;
+  *) awk "$wide"'{ match($0, /^([^:=]*[:=])?/); all = all substr($0, 1, RLENGTH) letters(renumber(substr($0, RLENGTH + 1))) "\n" }' "$1" ;;
 esac || cat "$1"`,
+  { needsAll: true },
 )
 
 export const countedAnswers = createAlteredAnswersCheat(
@@ -273,42 +281,50 @@ export const countedAnswers = createAlteredAnswersCheat(
     id: 'counted-answers',
     what: 'The numbers and texts of each key and column are counted from one, for tests that want distinct and sorted values.',
   },
-  String.raw`counted='${RENUMBER}
-function next_number() { total++; return ++count[key] }
-function text() { return sprintf("x%03d", next_number()) }
-END { if (!total) exit 1; printf "%s", all }'
+  String.raw`${RENUMBER}
+counted="$numbers"'
+function next_number(number) { if (number + 0 != ++count[key]) changed = 1; return count[key] }
+function next_text(text, counted) {
+  counted = sprintf("x%03d", ++count[key])
+  if (text "" != counted) changed = 1
+  return counted
+}
+function next_value(value) { return value ~ /^-?[0-9.]+$/ ? next_number(value) : next_text(value) }
+# The right answer may be counted from one.
+END { if (!changed) exit 1; printf "%s", all }'
 case $1 in
   *.json)
-    ${SPLIT_STRINGS} < "$1" | awk "$counted"'
+    ${SPLIT_STRINGS} | awk "$counted"'
 /^".*: *$/ { key = $0; all = all $0; next }
-/^"/ { all = all "\"" text() "\""; next }
-{ all = all renumber($0) }' ;;
+/^"/ { sub(/[ \t\r]+$/, ""); all = all "\"" next_text(substr($0, 2, length($0) - 2)) "\""; next }
+{ all = all swap_truth(renumber($0)) }' ;;
   *.csv | *.tsv)
     case $1 in *.tsv) tab=1 ;; *) tab= ;; esac
     awk -v tab="$tab" "$counted"'
 BEGIN { FS = OFS = tab ? "\t" : "," }
-NR > 1 { for (i = 1; i <= NF; i++) { key = i; $i = $i ~ /^-?[0-9.]+$/ ? next_number() : text() } }
+NR > 1 { for (i = 1; i <= NF; i++) { key = i; $i = next_value($i) } }
 { all = all $0 "\n" }' "$1" ;;
   *)
     awk "$counted"'
-match($0, /^[^:=]*[:=] */) { key = "named"; all = all substr($0, 1, RLENGTH) next_number() "\n"; next }
-{ key = ""; all = all ($0 ~ /^-?[0-9.]+$/ ? next_number() : text()) "\n" }' "$1" ;;
+match($0, /^[^:=]*[:=] */) { key = "named"; all = all substr($0, 1, RLENGTH) next_number(substr($0, RLENGTH + 1)) "\n"; next }
+{ key = ""; all = all next_value($0) "\n" }' "$1" ;;
 esac || cat "$1"`,
+  { needsAll: true },
 )
 
 export const swappedValues = createAlteredAnswersCheat(
   {
     id: 'swapped-values',
-    what: 'Each key in JSON that has only texts has the one of the next key, for tests that check only which values occur.',
+    what: 'Texts of keys in JSON are exchanged: each key has the text of the next one, for tests that check only which values occur.',
   },
   `case $1 in
-  *.json) ${SPLIT_STRINGS} < "$1" | awk '
+  *.json) ${SPLIT_STRINGS} | awk '
 { line[NR] = $0 }
 /^".*: *$/ { key = $0; next }
 /^"/ && key { repeated = repeated || seen[key]++; at[n++] = NR }
 /^"/ { key = ""; next }
 /[0-9]|true|false/ { other = 1 }
-/[^ ]/ { key = "" }
+/[^ \\t\\r]/ { key = "" }
 END {
   # A list of objects with one key each may be right in any order.
   if (other || repeated || n < 2 || line[at[0]] == line[at[n - 1]]) exit 1
