@@ -88,7 +88,12 @@ test('a page is rendered once, however often it is requested, and again after th
     cache.activate()
     connected.resolve()
   }
-  const listening = listenForChanges(app.database.url, { ...cache, activate })
+  let onNotice = () => {}
+  const invalidate: typeof cache.invalidate = (notice) => {
+    cache.invalidate(notice)
+    onNotice()
+  }
+  const listening = listenForChanges(app.database.url, { ...cache, activate, invalidate })
   const countRenderings = async () => {
     const { text } = await app.fetch('/metrics', { headers: { authorization: `Bearer ${OPERATOR_KEY}` } })
     return Number(/assay_pages_rendered_total\{page="showRepository"\} (\d+)/.exec(text)?.[1] ?? 0)
@@ -99,7 +104,11 @@ test('a page is rendered once, however often it is requested, and again after th
     await Promise.all(Array.from({ length: 20 }, () => app.fetch(path)))
     expect(await countRenderings()).toBe(before + 1)
     await lab.ran({ id: 'acme/third|mini|low', cells: 'pppppp', label: 'Third' })
+    const noticed = new Promise<void>((resolve) => {
+      onNotice = resolve
+    })
     await lab.publishAll()
+    await noticed
     await Promise.all(Array.from({ length: 20 }, () => app.fetch(path)))
     expect(await countRenderings()).toBe(before + 2)
   } finally {
