@@ -90,8 +90,8 @@ const toCapabilities = ({ isolation, gatewayChannel, limits }: DockerEngine): Ca
 type EngineObject = { Id: string; Labels: Record<string, string> | null }
 
 /**
- * Removes objects of this installation whose process is dead or could not remove them: containers first, then networks, volumes and images. Returns the
- * number of sandboxes.
+ * Removes objects of this installation whose process is dead or could not remove them: containers first, then networks,
+ * volumes and images. Returns the number of sandboxes.
  */
 async function reap(engine: DockerEngine, adoptableIds: ReadonlySet<string>): Promise<number> {
   const { docker, log } = engine

@@ -17,7 +17,7 @@ const BASES: readonly PythonBase[] = [
 
 /** Official image of the last Python before 3.10, which removed what many packages of earlier years use. */
 export const OLDER_PYTHON_IMAGE = 'python:3.9-slim-bookworm'
-/** With versions of setuptools before August 2022, uv cannot install the package of a tree in editable mode. */
+/** Used for trees from September 2022 on: uv cannot install packages in editable mode with an older setuptools. */
 const OLDER: PythonBase = { minor: 9, base: OLDER_PYTHON_IMAGE, supportedFrom: '2022-09-01', hasDebianPython: false }
 
 /**

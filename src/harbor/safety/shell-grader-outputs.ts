@@ -30,8 +30,8 @@ export function checkSubmittedOutputs(
 }
 
 /**
- * Returns true if programs of the submission get several files of the tests as their input and their output is not kept. They
- * can read the name of that file in /proc, and a name such as `bad.json` may tell the exit status that is expected.
+ * Returns true if programs of the submission get several files of the tests as input and their output is not kept. A program
+ * can read the name of its input in /proc, and a name such as `bad.json` may tell the exit status that is expected.
  */
 function tellsInput(
   { resolve, functions }: ScriptTrust,
@@ -65,7 +65,7 @@ function tellsInput(
     known.set(list, distinct)
     return distinct
   }
-  // Whether the output of a function is kept is decided where it is called.
+  // The body of a function is read where it is called, because the call may keep its output.
   const told = new Set(lists.flatMap(({ list, isCaptured }) => (isCaptured || bodies.has(list) ? [] : listTold(list))))
   return told.has(undefined) || told.size > 1
 }

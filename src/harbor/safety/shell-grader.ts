@@ -101,9 +101,9 @@ const isPrivate = (path: string): boolean => PRIVATE_PATH.test(path) && !path.in
 /** Modes and changes that give no rights to other users. */
 const PRIVATE_MODE = /^(?:0?[0-7]00|u[-+=][rwxX]*|(?:g|o|go|og)-[rwxX]+)$/
 
-/** Path of a file in a folder that only root can enter, by its extension. */
+/** Matches a file, which has an extension, in a folder that only root can enter. */
 const PRIVATE_FILE = new RegExp(`^(?:${MKTEMP_PATH}|/tests|/logs/verifier)/.*\\.\\w+$`)
-/** Options of `chmod`, among which `-x` and `-w` are none. */
+/** Matches an option of `chmod`. Words such as `-x` and `-w` are modes. */
 const CHMOD_OPTION = /^--\w|^-[RcfvP]+$/
 
 /**

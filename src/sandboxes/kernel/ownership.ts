@@ -88,8 +88,8 @@ export async function removeOrAbandon(id: string, remove: () => Promise<void>): 
 }
 
 /**
- * Reports whether the owner of an object has died, or is this process and could not remove it. For a process on another machine only the
- * deadline is known.
+ * Reports whether the owner of an object has died, or is this process and could not remove it. For a process on another
+ * machine only the deadline is known.
  */
 export async function isAbandoned(labels: Record<string, string>): Promise<boolean> {
   const owner = labels[LABEL.owner] ?? ''

@@ -41,19 +41,18 @@ export async function startSandbox(cluster: Cluster, requested: SandboxSpec): Pr
       throw error
     }
   } catch (error) {
-    const isOther = error instanceof ApiRefusal && error.reason === 'AlreadyExists'
+    if (error instanceof ApiRefusal && error.reason === 'AlreadyExists')
+      throw new Error(`Sandbox ${spec.id} already exists.`, { cause: error })
     // The cluster may have created a pod without answering, or not have removed it.
-    if (!isOther) abandon(spec.id)
-    throw error instanceof ApiRefusal ? toStartError(spec.id, error) : error
+    abandon(spec.id)
+    throw error instanceof ApiRefusal ? toRefusedStart(spec.id, error) : error
   } finally {
     for (const { tar } of spec.uploads) tar.destroy()
   }
 }
 
-const toStartError = (id: string, refusal: ApiRefusal): Error =>
-  refusal.reason === 'AlreadyExists'
-    ? new Error(`Sandbox ${id} already exists.`, { cause: refusal })
-    : new SandboxUnavailable(`The cluster refused sandbox ${id}: ${refusal.message}`, { cause: refusal })
+const toRefusedStart = (id: string, refusal: ApiRefusal): SandboxUnavailable =>
+  new SandboxUnavailable(`The cluster refused sandbox ${id}: ${refusal.message}`, { cause: refusal })
 
 function requirePrepared({ images }: Cluster, { id, image }: SandboxSpec): ClusterImage {
   requireSafeId(id)

@@ -204,7 +204,7 @@ function explainFailure({ lastFailure, calls }: FailureTotals, limits: ModelBudg
   if (kind === 'budget' && calls.succeeded === 0) return deferCall('config', MODEL_TOO_EXPENSIVE, limits.deferrals)
   const spentMessage = kind && SPENT_MESSAGES[kind]
   if (spentMessage !== undefined) return { kind: 'spent', detail: spentMessage }
-  // Without a recorded failure, the provider did not answer at all.
+  // The provider did not answer at all if no failure was recorded.
   const [reason, detail] = DEFERRALS[kind ?? 'upstream'] ?? GATEWAY_REFUSED
   return deferCall(reason, detail, limits.deferrals)
 }

@@ -111,7 +111,7 @@ async function tryOlderRecipe(
   return isMissing || isFailed ? undefined : result
 }
 
-/** What the tests need and the image lacks: services that the CI file declares, and contents of files in Git LFS. */
+/** Parts that the tests need and the image lacks: services that the CI file declares, and contents of files in Git LFS. */
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
 
 /** If services or file contents are missing, makes them the reason of a rejection for failing tests. */
